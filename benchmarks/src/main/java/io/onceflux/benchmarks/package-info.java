@@ -1,0 +1,5 @@
+/** What the claim costs, measured. */
+@NullMarked
+package io.onceflux.benchmarks;
+
+import org.jspecify.annotations.NullMarked;
