@@ -1,0 +1,139 @@
+package io.onceflux;
+
+import io.r2dbc.postgresql.api.PostgresqlConnection;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.TransactionDefinition;
+import io.r2dbc.spi.Wrapped;
+import java.time.Duration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+
+/**
+ * The connection of one attempt. Every step that controls the transaction ends within a limit, and a connection of which it
+ * is not certain that its transaction has ended is closed instead of going back to the pool:
+ *
+ * <ul>
+ *   <li>BEGIN that is cut short: r2dbc has handed the connection to nobody yet, so nobody else would give it back;
+ *   <li>COMMIT without a definite answer: the pool takes the transaction for ended when COMMIT is sent;
+ *   <li>ROLLBACK that waits behind a running statement: the statement is cancelled, and as that cancellation may also hit
+ *       what comes next, the connection is closed after it.
+ * </ul>
+ */
+final class AttemptConnection extends DelegatingConnection {
+
+    private static final Logger log = LoggerFactory.getLogger(AttemptConnection.class);
+
+    /** How long ROLLBACK may wait behind a running statement before that statement is cancelled. */
+    private static final Duration PATIENCE = Duration.ofMillis(100);
+
+    private final Duration controlLimit;
+    private volatile boolean discarded;
+
+    AttemptConnection(Connection pooled, Duration controlLimit) {
+        super(pooled);
+        this.controlLimit = controlLimit;
+    }
+
+    @Override
+    public Mono<Void> beginTransaction() {
+        return begin(Mono.from(delegate.beginTransaction()));
+    }
+
+    @Override
+    public Mono<Void> beginTransaction(TransactionDefinition definition) {
+        return begin(Mono.defer(() -> Mono.from(delegate.beginTransaction(definition))));
+    }
+
+    private Mono<Void> begin(Mono<Void> begin) {
+        return Mono.usingWhen(
+                Mono.just(this),
+                connection -> begin.timeout(controlLimit).onErrorMap(NoConnectionException::new),
+                connection -> Mono.empty(),
+                (connection, error) -> connection.discard(),
+                connection -> connection.discard().then(connection.close()));
+    }
+
+    @Override
+    public Mono<Void> commitTransaction() {
+        if (delegate.isAutoCommit()) {
+            return Mono.error(new IllegalStateException(
+                    "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
+        }
+        return Mono.from(delegate.commitTransaction())
+                .timeout(controlLimit)
+                .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
+                        ? Mono.error(error)
+                        : discard().then(Mono.error(new UnknownCommitException(error))));
+    }
+
+    @Override
+    public Mono<Void> rollbackTransaction() {
+        if (discarded) {
+            return Mono.empty();
+        }
+        Mono<Void> rollback = Mono.from(delegate.rollbackTransaction()).cache();
+        return rollback.timeout(
+                        PATIENCE,
+                        Mono.defer(() -> cancelStatement().then(rollback).then(discard())))
+                .timeout(controlLimit)
+                .onErrorResume(error -> {
+                    log.debug("rollback was not confirmed; the connection is closed, which rolls back", error);
+                    return discard();
+                });
+    }
+
+    @Override
+    public Mono<Void> close() {
+        return Mono.defer(() -> Mono.from(delegate.close()))
+                .timeout(controlLimit)
+                .onErrorResume(error -> {
+                    log.debug("the connection could not be given back; it is closed", error);
+                    return discard();
+                });
+    }
+
+    private Mono<Void> cancelStatement() {
+        return physical() instanceof PostgresqlConnection postgres
+                ? postgres.cancelRequest().timeout(controlLimit).onErrorResume(error -> {
+                    log.debug("the running statement could not be cancelled", error);
+                    return Mono.empty();
+                })
+                : Mono.empty();
+    }
+
+    /** Closes the connection to the server, so that the pool finds it dead and the server rolls back. */
+    private Mono<Void> discard() {
+        return Mono.defer(() -> {
+                    discarded = true;
+                    return Mono.from(physical().close());
+                })
+                .timeout(controlLimit)
+                .onErrorResume(error -> {
+                    log.debug("closing a connection that is given up failed", error);
+                    return Mono.empty();
+                });
+    }
+
+    private Connection physical() {
+        Connection at = delegate;
+        while (at instanceof Wrapped<?> wrapped && wrapped.unwrap() instanceof Connection inner) {
+            at = inner;
+        }
+        return at;
+    }
+
+    /** The connection died while COMMIT was under way; the claim will tell whether it took place. */
+    static final class UnknownCommitException extends RuntimeException {
+        UnknownCommitException(Throwable cause) {
+            super("the connection was lost during COMMIT; the claim will tell whether it took place", cause);
+        }
+    }
+
+    /** No connection could be had for the transaction, or BEGIN failed: nothing of the message has run. */
+    static final class NoConnectionException extends RuntimeException {
+        NoConnectionException(Throwable cause) {
+            super("no connection for the transaction: " + cause.getMessage(), cause);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+package io.onceflux;
+
+import org.jspecify.annotations.Nullable;
+
+/** Looks through a chain of causes: Spring and Reactor wrap what a driver or user code threw. */
+final class Causes {
+
+    private static final int DEEPEST = 32;
+
+    private Causes() {}
+
+    /** The first error of a type in the chain, or null. */
+    static <E extends Throwable> @Nullable E find(Throwable error, Class<E> type) {
+        Throwable at = error;
+        for (int depth = 0; at != null && depth < DEEPEST; depth++) {
+            if (type.isInstance(at)) {
+                return type.cast(at);
+            }
+            at = at.getCause();
+        }
+        return null;
+    }
+
+    static boolean has(Throwable error, Class<? extends Throwable> type) {
+        return find(error, type) != null;
+    }
+
+    /** The innermost error of the chain. */
+    static Throwable root(Throwable error) {
+        Throwable at = error;
+        for (int depth = 0; at.getCause() != null && depth < DEEPEST; depth++) {
+            at = at.getCause();
+        }
+        return at;
+    }
+}

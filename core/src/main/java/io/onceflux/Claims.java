@@ -1,0 +1,44 @@
+package io.onceflux;
+
+import io.onceflux.postgres.ClaimTable;
+import io.r2dbc.spi.Connection;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import reactor.core.publisher.Mono;
+
+/**
+ * Where claims are kept. A claim is the row that says "this consumer has applied this message"; it is written in the
+ * transaction of the effect, and a unique index decides who is first.
+ */
+public interface Claims {
+
+    /**
+     * Checks that claims can be written and are unique, before a consumer takes its first message.
+     *
+     * @param connection a connection outside of any transaction
+     * @param consumer the consumer that is going to claim
+     * @return a sentence for everything that works but is likely not what is wanted; {@link InvalidSetupException} with what
+     *     to change, or the database's own error
+     */
+    Mono<List<String>> verify(Connection connection, String consumer);
+
+    /**
+     * Claims keys in the caller's transaction.
+     *
+     * <p>It waits for another transaction that holds one of the keys: if that commits, the key is a duplicate; if it rolls
+     * back, the key is fresh here.
+     *
+     * @param inTransaction the connection, with a transaction under way; without one the claim would stand alone
+     * @param keys the keys of one consumer, each once
+     * @param lockTimeout how long this and every later statement of the transaction may wait for a lock; after that it fails
+     *     with SQLSTATE 55P03
+     * @return the keys that were fresh; the others are duplicates
+     */
+    Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout);
+
+    /** Claims in a table of PostgreSQL. */
+    static Claims in(ClaimTable table) {
+        return new TableClaims(table);
+    }
+}

@@ -1,0 +1,61 @@
+package io.onceflux;
+
+import io.onceflux.AttemptConnection.NoConnectionException;
+import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.ProcessOnce.TimeLimitException;
+import io.onceflux.postgres.MissingPartitionException;
+import io.r2dbc.spi.R2dbcException;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+
+/** Says what kind of failure an error is: by the user's word, by its type, by its SQLSTATE; never by its text. */
+final class Classification {
+
+    private static final Logger log = LoggerFactory.getLogger(Classification.class);
+
+    private final Function<Throwable, @Nullable FailureKind> usersWord;
+    private final Mono<Boolean> databaseAnswers;
+
+    Classification(Function<Throwable, @Nullable FailureKind> usersWord, Mono<Boolean> databaseAnswers) {
+        this.usersWord = usersWord;
+        this.databaseAnswers = databaseAnswers;
+    }
+
+    /** The kind. A time limit is the effect's fault if the database answers a probe, and infrastructure if not. */
+    Mono<FailureKind> kindOf(Throwable error) {
+        FailureKind users = askUser(error);
+        if (users != null) {
+            return Mono.just(users);
+        }
+        if (Causes.has(error, TimeLimitException.class)) {
+            return databaseAnswers.map(answers -> answers ? FailureKind.EFFECT : FailureKind.INFRASTRUCTURE);
+        }
+        return Mono.just(byTypeOrState(error));
+    }
+
+    private static FailureKind byTypeOrState(Throwable error) {
+        if (Causes.has(error, UnknownCommitException.class)
+                || Causes.has(error, NoConnectionException.class)
+                || Causes.has(error, MissingPartitionException.class)) {
+            return FailureKind.INFRASTRUCTURE;
+        }
+        if (Causes.has(error, PermanentFailure.class)) {
+            return FailureKind.PERMANENT;
+        }
+        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
+        FailureKind byState = fromDatabase == null ? null : SqlStates.kindOf(fromDatabase);
+        return byState != null ? byState : FailureKind.EFFECT;
+    }
+
+    private @Nullable FailureKind askUser(Throwable error) {
+        try {
+            return usersWord.apply(error);
+        } catch (RuntimeException e) {
+            log.warn("the failure policy's classifier threw; the SQLSTATE decides instead", e);
+            return null;
+        }
+    }
+}

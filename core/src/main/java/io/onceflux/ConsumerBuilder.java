@@ -1,0 +1,197 @@
+package io.onceflux;
+
+import static io.onceflux.Require.that;
+
+import io.onceflux.postgres.ClaimTable;
+import io.r2dbc.spi.ConnectionFactory;
+import java.time.Duration;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+import org.springframework.transaction.annotation.Isolation;
+
+/**
+ * Describes an {@link IdempotentConsumer}. An effect and a way to identify messages are needed; everything else has a default.
+ *
+ * @param <T> the payload
+ */
+public final class ConsumerBuilder<T> {
+
+    private final String consumer;
+    private boolean identified;
+    private @Nullable Function<? super T, String> idOf;
+    private @Nullable Function<? super T, ?> orderOf;
+    private @Nullable Effect<? super T> effect;
+    private Claims claims = Claims.in(ClaimTable.processedMessages());
+    private int lanes = 16;
+    private int maxInFlight = 256;
+    private Isolation isolation = Isolation.DEFAULT;
+    private Duration timeLimit = Duration.ofSeconds(30);
+    private Duration lockTimeout = Duration.ofSeconds(10);
+    private Duration controlLimit = Duration.ofSeconds(10);
+    private Duration settleLimit = Duration.ofSeconds(10);
+    private Duration startLimit = Duration.ofMinutes(1);
+    private Duration processBudget = Duration.ofSeconds(30);
+    private FailurePolicy failurePolicy = FailurePolicy.defaults();
+    private ConsumerListener listener = new ConsumerListener() {};
+
+    ConsumerBuilder(String consumer) {
+        this.consumer = consumer;
+    }
+
+    /**
+     * Takes the id of a message from its payload: the producer's event id, or a natural key such as the number of the order.
+     * Never something that a redelivery gets anew, such as a delivery tag or the time.
+     *
+     * @param id called on the thread that emits the delivery; null, blank or a throw makes the message a dead letter
+     */
+    public ConsumerBuilder<T> identifiedBy(Function<? super T, String> id) {
+        this.idOf = id;
+        this.identified = true;
+        return this;
+    }
+
+    /** Takes the id that the source found on the message: {@link Delivery#id()}. */
+    public ConsumerBuilder<T> identifiedByMessageId() {
+        this.idOf = null;
+        this.identified = true;
+        return this;
+    }
+
+    /**
+     * Keeps messages with an equal ordering key in the order of their delivery, within this process. Default: the message's
+     * id, so that different messages may overtake each other.
+     *
+     * @param order called on the thread that emits the delivery; its {@code hashCode} chooses the lane
+     */
+    public ConsumerBuilder<T> orderedBy(Function<? super T, ?> order) {
+        this.orderOf = order;
+        return this;
+    }
+
+    /** What a message does. */
+    public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
+        this.effect = theEffect;
+        return this;
+    }
+
+    /** How many messages are handled side by side, each on a connection of its own. Default 16. */
+    public ConsumerBuilder<T> lanes(int count) {
+        this.lanes = count;
+        return this;
+    }
+
+    /** How many deliveries are taken from the source and not yet settled, queued or at work. Default 256. */
+    public ConsumerBuilder<T> maxInFlight(int deliveries) {
+        this.maxInFlight = deliveries;
+        return this;
+    }
+
+    /** Where claims are kept. Default {@link ClaimTable#processedMessages()}. */
+    public ConsumerBuilder<T> claimTable(ClaimTable table) {
+        return claims(Claims.in(table));
+    }
+
+    /** Where claims are kept, if not in a table of PostgreSQL. */
+    public ConsumerBuilder<T> claims(Claims keptElsewhere) {
+        this.claims = keptElsewhere;
+        return this;
+    }
+
+    /** The isolation level of the transactions. Default: the server's, which is READ COMMITTED unless it was changed. */
+    public ConsumerBuilder<T> isolation(Isolation level) {
+        this.isolation = level;
+        return this;
+    }
+
+    /**
+     * How long claim and effect of one attempt may take before they are rolled back. It never cuts a COMMIT that was sent.
+     * Default 30 s.
+     */
+    public ConsumerBuilder<T> timeLimit(Duration limit) {
+        this.timeLimit = limit;
+        return this;
+    }
+
+    /**
+     * PostgreSQL's {@code lock_timeout} of the transactions: how long a duplicate waits for the transaction that has its claim,
+     * and the effect for any lock. Then it is tried again. Must be shorter than {@link #timeLimit}. Default 10 s.
+     */
+    public ConsumerBuilder<T> lockTimeout(Duration timeout) {
+        this.lockTimeout = timeout;
+        return this;
+    }
+
+    /**
+     * How long getting a connection, BEGIN, COMMIT and ROLLBACK may each take before the connection is given up. A COMMIT given
+     * up so is found out about through the claim. Default 10 s.
+     */
+    public ConsumerBuilder<T> controlLimit(Duration limit) {
+        this.controlLimit = limit;
+        return this;
+    }
+
+    /** How long the source may take to be told, before that counts as failed. Default 10 s. */
+    public ConsumerBuilder<T> settleLimit(Duration limit) {
+        this.settleLimit = limit;
+        return this;
+    }
+
+    /** How long the database may be away when the consumer starts, before the start fails. Default 1 minute. */
+    public ConsumerBuilder<T> startLimit(Duration limit) {
+        this.startLimit = limit;
+        return this;
+    }
+
+    /** How long {@link IdempotentConsumer#process} may try. Default 30 s. */
+    public ConsumerBuilder<T> processBudget(Duration budget) {
+        this.processBudget = budget;
+        return this;
+    }
+
+    /** What is done about failures. Default {@link FailurePolicy#defaults()}. */
+    public ConsumerBuilder<T> failurePolicy(FailurePolicy policy) {
+        this.failurePolicy = policy;
+        return this;
+    }
+
+    /** Is told what happens. Default: what a person should know goes to the log, whether there is a listener or not. */
+    public ConsumerBuilder<T> listener(ConsumerListener ownListener) {
+        this.listener = ownListener;
+        return this;
+    }
+
+    /**
+     * Makes the consumer. It opens no connection: the database is looked at when the first flux is subscribed.
+     *
+     * @param connections of the database that has the claims and takes the effects; a pool of more connections than lanes
+     * @throws InvalidSetupException with a sentence that names the setting that is missing, out of range, or in contradiction
+     *     with another
+     */
+    public IdempotentConsumer<T> build(ConnectionFactory connections) {
+        Settings settings = new Settings(
+                consumer,
+                lanes,
+                maxInFlight,
+                isolation,
+                timeLimit,
+                lockTimeout,
+                controlLimit,
+                settleLimit,
+                startLimit,
+                processBudget,
+                failurePolicy,
+                new GuardedListener(consumer, listener));
+        that(
+                identified,
+                ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"
+                                + " identifiedByMessageId() where the producer sets an id")
+                        .formatted(consumer));
+        Effect<? super T> theEffect = effect;
+        if (theEffect == null) {
+            throw new InvalidSetupException(
+                    "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
+        }
+        return new IdempotentConsumer<>(
+                settings, connections, claims, new Identify<>(consumer, idOf, orderOf, lanes), theEffect);
+    }
+}

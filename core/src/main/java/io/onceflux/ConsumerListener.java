@@ -1,0 +1,39 @@
+package io.onceflux;
+
+import java.time.Duration;
+
+/**
+ * Told what a consumer does: for counters, logs and alarms. Every method does nothing by default.
+ *
+ * <p>It is called on the thread that the event happened on, often a driver's event loop: it must not block. What it throws
+ * is logged and changes nothing. Calls for different messages may come at the same time.
+ */
+public interface ConsumerListener {
+
+    /** A message has its outcome; the broker has not been told yet. {@code elapsed} counts from the first attempt. */
+    default void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {}
+
+    /** An attempt failed and the message will be tried again after {@code delay}; {@code attempt} counts from 1. */
+    default void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {}
+
+    /** The connection died during COMMIT: whether it took place is not known until the claim has been tried again. */
+    default void onUnknownCommit(Delivery<?> delivery, Throwable error) {}
+
+    /**
+     * Messages are being held: the database is away, or the set-up is broken ({@link FailureKind#BROKEN_SETUP} is worth an
+     * alarm). Called once, until {@link #onResumed}.
+     */
+    default void onHeld(FailureKind kind, Throwable error) {}
+
+    /** The first message has committed since {@link #onHeld}. */
+    default void onResumed() {}
+
+    /** The broker could not be told; the message will be delivered again and then be a duplicate, or be tried again. */
+    default void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {}
+
+    /** A delivery was let go without an outcome, because its channel is lost or the consumer is stopping. */
+    default void onDropped(Delivery<?> delivery) {}
+
+    /** Something is set up in a way that works but is likely not what is wanted; the sentence says what to change. */
+    default void onWarning(String sentence) {}
+}

@@ -1,0 +1,29 @@
+package io.onceflux;
+
+import org.reactivestreams.Publisher;
+import org.springframework.r2dbc.core.DatabaseClient;
+
+/**
+ * What a message does in the database, once.
+ *
+ * @param <T> the payload
+ */
+@FunctionalInterface
+public interface Effect<T> {
+
+    /**
+     * Makes the statements of one message. They run in the transaction of the message's claim, and commit with it or not at
+     * all.
+     *
+     * <p>It is called at most once an attempt, only after the claim, on the thread that brought the claim's answer (a driver's
+     * event loop): it must not block. It may be called again for the same message after a rollback, so it must do nothing
+     * outside the database that may not happen twice.
+     *
+     * @param payload the message
+     * @param db a client over the transaction's own connection. It works without the Reactor context, cannot commit or roll
+     *     back, and fails when it is used after the effect has ended. Spring's {@code ConnectionFactoryUtils}, and what
+     *     builds on it, joins the same transaction through the Reactor context.
+     * @return the work; it is subscribed once and runs to its end, whatever it emits. An error rolls everything back.
+     */
+    Publisher<?> apply(T payload, DatabaseClient db);
+}

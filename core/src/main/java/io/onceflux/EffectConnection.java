@@ -1,0 +1,204 @@
+package io.onceflux;
+
+import io.r2dbc.spi.Batch;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.ConnectionFactoryMetadata;
+import io.r2dbc.spi.IsolationLevel;
+import io.r2dbc.spi.Result;
+import io.r2dbc.spi.Statement;
+import io.r2dbc.spi.TransactionDefinition;
+import java.time.Duration;
+import org.reactivestreams.Publisher;
+import org.springframework.r2dbc.core.DatabaseClient;
+import org.springframework.r2dbc.core.binding.BindMarkersFactory;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/**
+ * The transaction's connection as an effect sees it: it cannot end the transaction, closing it does nothing, and once the
+ * effect has ended every use of it fails, so that no statement can stray into another message's transaction.
+ */
+final class EffectConnection extends DelegatingConnection {
+
+    private static final BindMarkersFactory POSTGRES_MARKERS = BindMarkersFactory.indexed("$", 1);
+
+    private final MessageKey key;
+    private volatile boolean ended;
+
+    EffectConnection(Connection transaction, MessageKey key) {
+        super(transaction);
+        this.key = key;
+    }
+
+    void end() {
+        ended = true;
+    }
+
+    /** A client that has no way to another connection, whatever the Reactor context says. */
+    DatabaseClient client() {
+        return DatabaseClient.builder()
+                .connectionFactory(new OnlyThis(this))
+                .bindMarkers(POSTGRES_MARKERS)
+                .build();
+    }
+
+    private IllegalStateException afterEnd() {
+        return new IllegalStateException(
+                "the effect of " + key
+                        + " has ended: its DatabaseClient may be used only by what the effect returns, and until that completes");
+    }
+
+    private void requireActive() {
+        if (ended) {
+            throw afterEnd();
+        }
+    }
+
+    private <R> Publisher<R> refuse(String call) {
+        return Mono.error(
+                new UnsupportedOperationException("an effect cannot call " + call + ": the transaction is OnceFlux's"));
+    }
+
+    @Override
+    public Statement createStatement(String sql) {
+        requireActive();
+        return new GuardedStatement(delegate.createStatement(sql), this);
+    }
+
+    @Override
+    public Batch createBatch() {
+        requireActive();
+        return new GuardedBatch(delegate.createBatch(), this);
+    }
+
+    private <R> Publisher<? extends R> whileActive(Publisher<? extends R> execution) {
+        return Flux.defer(() -> ended ? Mono.error(afterEnd()) : execution);
+    }
+
+    @Override
+    public Publisher<Void> close() {
+        return Mono.empty();
+    }
+
+    @Override
+    public Publisher<Void> beginTransaction() {
+        return refuse("beginTransaction");
+    }
+
+    @Override
+    public Publisher<Void> beginTransaction(TransactionDefinition definition) {
+        return refuse("beginTransaction");
+    }
+
+    @Override
+    public Publisher<Void> commitTransaction() {
+        return refuse("commitTransaction");
+    }
+
+    @Override
+    public Publisher<Void> rollbackTransaction() {
+        return refuse("rollbackTransaction");
+    }
+
+    @Override
+    public Publisher<Void> setAutoCommit(boolean autoCommit) {
+        return refuse("setAutoCommit");
+    }
+
+    @Override
+    public Publisher<Void> setTransactionIsolationLevel(IsolationLevel level) {
+        return refuse("setTransactionIsolationLevel");
+    }
+
+    @Override
+    public Publisher<Void> setLockWaitTimeout(Duration timeout) {
+        return refuse("setLockWaitTimeout");
+    }
+
+    @Override
+    public Publisher<Void> setStatementTimeout(Duration timeout) {
+        return refuse("setStatementTimeout");
+    }
+
+    /** A factory of one connection. */
+    private record OnlyThis(EffectConnection connection) implements ConnectionFactory {
+
+        @Override
+        public Publisher<? extends Connection> create() {
+            return Mono.fromCallable(() -> {
+                connection.requireActive();
+                return connection;
+            });
+        }
+
+        @Override
+        public ConnectionFactoryMetadata getMetadata() {
+            return () -> "PostgreSQL";
+        }
+    }
+
+    private record GuardedBatch(Batch delegate, EffectConnection connection) implements Batch {
+
+        @Override
+        public Batch add(String sql) {
+            delegate.add(sql);
+            return this;
+        }
+
+        @Override
+        public Publisher<? extends Result> execute() {
+            return connection.whileActive(delegate.execute());
+        }
+    }
+
+    private record GuardedStatement(Statement delegate, EffectConnection connection) implements Statement {
+
+        @Override
+        public Statement add() {
+            delegate.add();
+            return this;
+        }
+
+        @Override
+        public Statement bind(int index, Object value) {
+            delegate.bind(index, value);
+            return this;
+        }
+
+        @Override
+        public Statement bind(String name, Object value) {
+            delegate.bind(name, value);
+            return this;
+        }
+
+        @Override
+        public Statement bindNull(int index, Class<?> type) {
+            delegate.bindNull(index, type);
+            return this;
+        }
+
+        @Override
+        public Statement bindNull(String name, Class<?> type) {
+            delegate.bindNull(name, type);
+            return this;
+        }
+
+        @Override
+        public Statement fetchSize(int rows) {
+            delegate.fetchSize(rows);
+            return this;
+        }
+
+        @Override
+        public Statement returnGeneratedValues(String... columns) {
+            delegate.returnGeneratedValues(columns);
+            return this;
+        }
+
+        @Override
+        public Publisher<? extends Result> execute() {
+            return connection.whileActive(delegate.execute());
+        }
+    }
+}

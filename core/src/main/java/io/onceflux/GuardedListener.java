@@ -1,0 +1,102 @@
+package io.onceflux;
+
+import java.time.Duration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Logs what a person should know, and keeps what a user's listener throws away from the messages. */
+final class GuardedListener implements ConsumerListener {
+
+    private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
+
+    private final String consumer;
+    private final ConsumerListener users;
+
+    GuardedListener(String consumer, ConsumerListener users) {
+        this.consumer = consumer;
+        this.users = users;
+    }
+
+    @Override
+    public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
+        if (outcome instanceof Outcome.Failed failed) {
+            Failure failure = failed.failure();
+            log.warn(
+                    "{}: gave up message {} from {} after {} attempt(s), as {}{}: {}",
+                    consumer,
+                    failure.messageKey() == null
+                            ? "without a usable key"
+                            : failure.messageKey().id(),
+                    delivery.origin(),
+                    failure.attempts(),
+                    failure.kind(),
+                    failure.sqlState() == null ? "" : " " + failure.sqlState(),
+                    failure.reason());
+        }
+        tell(() -> users.onOutcome(delivery, outcome, elapsed));
+    }
+
+    @Override
+    public void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {
+        log.debug("{}: attempt {} failed as {}, again in {}: {}", consumer, attempt, kind, delay, error.toString());
+        tell(() -> users.onRetry(delivery, kind, attempt, delay, error));
+    }
+
+    @Override
+    public void onUnknownCommit(Delivery<?> delivery, Throwable error) {
+        log.warn("{}: a COMMIT was not answered; the claim will tell: {}", consumer, error.toString());
+        tell(() -> users.onUnknownCommit(delivery, error));
+    }
+
+    @Override
+    public void onHeld(FailureKind kind, Throwable error) {
+        if (kind == FailureKind.BROKEN_SETUP) {
+            log.error(
+                    "{}: messages are held until the set-up is mended: {}",
+                    consumer,
+                    Causes.root(error).toString());
+        } else {
+            log.warn(
+                    "{}: messages are held until the database is back: {}",
+                    consumer,
+                    Causes.root(error).toString());
+        }
+        tell(() -> users.onHeld(kind, error));
+    }
+
+    @Override
+    public void onResumed() {
+        log.info("{}: messages are handled again", consumer);
+        tell(users::onResumed);
+    }
+
+    @Override
+    public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
+        log.warn(
+                "{}: the source of {} could not be told {}: {}",
+                consumer,
+                delivery.origin(),
+                settlement.getClass().getSimpleName(),
+                error.toString());
+        tell(() -> users.onSettleFailed(delivery, settlement, error));
+    }
+
+    @Override
+    public void onDropped(Delivery<?> delivery) {
+        tell(() -> users.onDropped(delivery));
+    }
+
+    @Override
+    public void onWarning(String sentence) {
+        log.warn("{}: {}", consumer, sentence);
+        tell(() -> users.onWarning(sentence));
+    }
+
+    private void tell(Runnable call) {
+        try {
+            call.run();
+        } catch (RuntimeException e) {
+            log.warn("{}: the listener threw; the message is not affected", consumer, e);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+package io.onceflux;
+
+import io.r2dbc.spi.ConnectionFactory;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/**
+ * Applies the effect of each message once, however often the message is delivered.
+ *
+ * <p>Claim and effect commit in one transaction or not at all; the source is told only after the commit. A consumer is a
+ * function for {@code Flux.transform}: deliveries go in, outcomes come out, and nothing blocks.
+ *
+ * <pre>{@code
+ * Flux<Outcome> outcomes = deliveries.transform(loyalty);
+ * }</pre>
+ *
+ * <p>It is immutable but for its being stopped, and may be used for several fluxes at once. It runs on the threads that
+ * deliver messages and on the driver's event loops.
+ *
+ * <p>Not promised: an order of outcomes between different lanes, and an order of messages across redeliveries and processes.
+ *
+ * @param <T> the payload
+ */
+public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, Flux<Outcome>> {
+
+    private final Settings settings;
+    private final ConnectionFactory connections;
+    private final Claims claims;
+    private final Identify<T> identify;
+    private final Lifecycle lifecycle = new Lifecycle();
+    private final StartupCheck startupCheck;
+    private final Probe probe;
+    private final Attempts<T> attempts;
+    private final Settling settling;
+    private final ConsumerPipeline<T> pipeline;
+
+    IdempotentConsumer(
+            Settings settings,
+            ConnectionFactory connections,
+            Claims claims,
+            Identify<T> identify,
+            Effect<? super T> effect) {
+        this.settings = settings;
+        this.connections = connections;
+        this.claims = claims;
+        this.identify = identify;
+        Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
+        Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
+        this.startupCheck = new StartupCheck(settings, connections, transactions, claims, progress);
+        this.probe = new Probe(settings, transactions, claims);
+        this.attempts = new Attempts<>(
+                new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout()),
+                probe::answers,
+                settings,
+                progress,
+                startupCheck::snapshotIsolation,
+                lifecycle.stopRequested());
+        this.settling = new Settling(settings, lifecycle.stopRequested());
+        this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
+    }
+
+    /**
+     * Starts to describe a consumer.
+     *
+     * @param consumer its name: part of every claim, so it must stay the same over releases, and be unique among the consumers
+     *     of a claim table. At most 100 characters.
+     */
+    public static <T> ConsumerBuilder<T> named(String consumer) {
+        return new ConsumerBuilder<>(consumer);
+    }
+
+    /** The consumer's name. */
+    public String name() {
+        return settings.consumer();
+    }
+
+    /**
+     * Handles a flux of deliveries and settles each after its commit.
+     *
+     * <p>Before the first delivery is asked for, the set-up is checked. The flux of outcomes ends when the deliveries end, or
+     * after {@link #stop()}. It fails with {@link InvalidSetupException} if the check does, and with the error of the
+     * deliveries if they fail; never because of a message. Cancelling it rolls back what is under way; the broker delivers
+     * that again.
+     *
+     * <p>A transaction in the subscriber's Reactor context is not joined.
+     */
+    @Override
+    public Flux<Outcome> apply(Flux<Delivery<T>> deliveries) {
+        return Flux.defer(() -> {
+                    if (lifecycle.isStopping()) {
+                        return Flux.<Outcome>empty();
+                    }
+                    lifecycle.begun();
+                    return startupCheck
+                            .passed()
+                            .takeUntilOther(lifecycle.stopRequested())
+                            .thenMany(pipeline.outcomes(deliveries))
+                            .doFinally(end -> lifecycle.ended());
+                })
+                .contextWrite(intake()::into)
+                .contextWrite(CallersTransaction::without);
+    }
+
+    private Intake intake() {
+        return new Intake(
+                settings.consumer(),
+                settings.lanes(),
+                settings.maxInFlight(),
+                startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
+                lifecycle.stopRequested(),
+                settings.listener());
+    }
+
+    /**
+     * Handles one message whose caller waits for the answer, such as a webhook.
+     *
+     * <p>An applied message or duplicate is acknowledged. A message that fails is not settled: the caller gets
+     * {@link Outcome.Failed}, with kind {@link FailureKind#INFRASTRUCTURE} where a later call may well succeed. If a COMMIT was
+     * not answered within the budget, the failure says so; calling again with the same id is then the way to know.
+     *
+     * @return the outcome. Errors: {@link IllegalStateException} inside a caller's transaction, because the answer would
+     *     precede the commit, and after {@link #stop()}; {@link InvalidSetupException} if the set-up is wrong.
+     */
+    public Mono<Outcome> process(Delivery<T> delivery) {
+        return CallersTransaction.isActive().flatMap(inTransaction -> {
+            if (inTransaction) {
+                return Mono.error(
+                        new IllegalStateException("process must not run inside a transaction: its answer would"
+                                + " precede the commit. Use claimInTransaction there."));
+            }
+            if (lifecycle.isStopping()) {
+                return Mono.error(new IllegalStateException("the consumer " + name() + " has been stopped"));
+            }
+            return Mono.defer(() -> {
+                lifecycle.begun();
+                return startupCheck
+                        .passed()
+                        .then(Mono.defer(() -> handle(delivery)))
+                        .doFinally(end -> lifecycle.ended());
+            });
+        });
+    }
+
+    private Mono<Outcome> handle(Delivery<T> delivery) {
+        long start = System.nanoTime();
+        return attempts.within(settings.processBudget(), identify.identify(delivery))
+                .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                        "the consumer " + name() + " was stopped before the message was handled")))
+                .flatMap(outcome -> {
+                    settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
+                    return outcome.isDone()
+                            ? settling.settle(delivery, outcome.settlement()).thenReturn(outcome)
+                            : Mono.just(outcome);
+                });
+    }
+
+    /**
+     * Claims a message in the caller's own transaction on this consumer's {@link ConnectionFactory}, for callers who commit and
+     * answer themselves. The consumer's effect does not run, and nothing is settled.
+     *
+     * @param messageId the message's id
+     * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
+     *     {@link IllegalStateException} without a transaction, because the claim would stand alone.
+     */
+    public Mono<Boolean> claimInTransaction(String messageId) {
+        return CallersTransaction.isActive().flatMap(inTransaction -> {
+            if (!inTransaction) {
+                return Mono.error(
+                        new IllegalStateException(
+                                "claimInTransaction needs a transaction in the Reactor context"
+                                        + " (TransactionalOperator or @Transactional): without one the claim would commit alone."));
+            }
+            MessageKey key = MessageKey.of(name(), messageId);
+            return startupCheck
+                    .passed()
+                    .then(ConnectionFactoryUtils.currentConnectionFactory(connections)
+                            .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                                    "the transaction is on another ConnectionFactory than the consumer's"))))
+                    .then(ConnectionFactoryUtils.getConnection(connections))
+                    .flatMap(connection -> claims.claim(connection, List.of(key), settings.lockTimeout()))
+                    .map(fresh -> !fresh.isEmpty());
+        });
+    }
+
+    /** {@link #stop(Duration)} with a limit of 30 seconds. */
+    public Mono<Void> stop() {
+        return stop(Duration.ofSeconds(30));
+    }
+
+    /**
+     * Stops for good: takes no more deliveries, lets the transactions that are under way commit and be acknowledged, and gives
+     * everything else back to the broker. The fluxes of outcomes then complete.
+     *
+     * @param limit after which what is still under way is cancelled and rolled back; it will be delivered again
+     * @return completes when nothing runs any more
+     */
+    public Mono<Void> stop(Duration limit) {
+        return lifecycle.stop(limit);
+    }
+
+    @Override
+    public String toString() {
+        return "IdempotentConsumer[" + name() + ", " + settings.lanes() + " lanes, claims in " + claims + "]";
+    }
+}

@@ -1,0 +1,69 @@
+package io.onceflux;
+
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** Finds the key and the lane of a delivery. Whatever user code throws here is this message's failure, not the stream's. */
+final class Identify<T> {
+
+    private final String consumer;
+    private final @Nullable Function<? super T, String> idOf;
+    private final @Nullable Function<? super T, ?> orderOf;
+    private final int lanes;
+
+    Identify(
+            String consumer,
+            @Nullable Function<? super T, String> idOf,
+            @Nullable Function<? super T, ?> orderOf,
+            int lanes) {
+        this.consumer = consumer;
+        this.idOf = idOf;
+        this.orderOf = orderOf;
+        this.lanes = lanes;
+    }
+
+    Message<T> identify(Delivery<T> delivery) {
+        try {
+            T payload = delivery.payload();
+            MessageKey key = keyOf(delivery, payload);
+            return new Message<>(delivery, key, null, laneOf(key, payload));
+        } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
+            return new Message<>(delivery, null, e, 0);
+        }
+    }
+
+    private MessageKey keyOf(Delivery<T> delivery, T payload) {
+        String id = idOf == null ? delivery.id() : call("identifiedBy", idOf, payload);
+        if (id == null) {
+            throw new PermanentFailure(
+                    idOf == null ? "the message has no id" : "identifiedBy returned null for the message");
+        }
+        return MessageKey.of(consumer, id);
+    }
+
+    private int laneOf(MessageKey key, T payload) {
+        Object order = orderOf == null ? key.id() : call("orderedBy", orderOf, payload);
+        if (order == null) {
+            throw new PermanentFailure("orderedBy returned null for the message");
+        }
+        return Math.floorMod(spread(order.hashCode()), lanes);
+    }
+
+    private static <A, B> B call(String property, Function<A, B> users, A payload) {
+        try {
+            return users.apply(payload);
+        } catch (PermanentFailure e) {
+            throw e;
+        } catch (Throwable e) {
+            throw new PermanentFailure(property + " threw " + e, e);
+        }
+    }
+
+    /** Mixes the bits (the finalizer of MurmurHash3): neighbouring numbers and short strings spread over all lanes. */
+    private static int spread(int hash) {
+        int h = hash;
+        h = (h ^ (h >>> 16)) * 0x85ebca6b;
+        h = (h ^ (h >>> 13)) * 0xc2b2ae35;
+        return h ^ (h >>> 16);
+    }
+}

@@ -1,0 +1,81 @@
+package io.onceflux;
+
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
+
+/** Whether a consumer runs, is asked to stop, or is cut off; and what of it is still running. */
+final class Lifecycle {
+
+    private final Sinks.Empty<Void> stop = Sinks.empty();
+    private final Sinks.Empty<Void> cut = Sinks.empty();
+    private final AtomicBoolean stopping = new AtomicBoolean();
+    private final Count running = new Count();
+
+    boolean isStopping() {
+        return stopping.get();
+    }
+
+    /** Completes when the consumer is asked to stop. */
+    Mono<Void> stopRequested() {
+        return stop.asMono();
+    }
+
+    /** Completes when the limit on stopping has passed: whatever still runs is cancelled. */
+    Mono<Void> cutOff() {
+        return cut.asMono();
+    }
+
+    /** A subscription or a direct call has begun. */
+    void begun() {
+        running.up();
+    }
+
+    void ended() {
+        running.down();
+    }
+
+    Mono<Void> stop(Duration limit) {
+        return Mono.defer(() -> {
+            stopping.set(true);
+            stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            return running.whenZero().timeout(limit, Mono.defer(() -> {
+                cut.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+                return running.whenZero();
+            }));
+        });
+    }
+
+    /** A count that can be waited for to become zero. */
+    static final class Count {
+
+        private int count;
+        private Sinks.Empty<Void> zero = Sinks.empty();
+
+        synchronized void up() {
+            count++;
+        }
+
+        void down() {
+            Sinks.Empty<Void> reached = null;
+            synchronized (this) {
+                if (--count == 0) {
+                    reached = zero;
+                    zero = Sinks.empty();
+                }
+            }
+            if (reached != null) {
+                reached.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            }
+        }
+
+        Mono<Void> whenZero() {
+            return Mono.defer(() -> {
+                synchronized (this) {
+                    return count == 0 ? Mono.empty() : zero.asMono();
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package io.onceflux;
+
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+
+/**
+ * The unit of "once": a consumer and the id of a message, compared byte by byte.
+ *
+ * <p>Nothing is normalised. {@code "Key"} and {@code "key"}, {@code "k"} and {@code "k "}, and the composed and decomposed
+ * spelling of {@code "café"} are different ids. The two parts stay apart, so consumer {@code "a:b"} with id {@code "c"}
+ * is never consumer {@code "a"} with id {@code "b:c"}.
+ *
+ * <p>An id of more than {@value #MAX_ID_BYTES} bytes in UTF-8 is stored as {@code sha256:} and its SHA-256 in hexadecimal,
+ * because PostgreSQL refuses index entries over 2,704 bytes (54000). An id that itself starts with {@code sha256:} is
+ * hashed too, whatever its length, so that no literal id can equal a hashed one.
+ *
+ * @param consumer the name of the consumer, unique among the consumers of a claim table
+ * @param id the id as it is stored; use {@link #of} to make one from a message's own id
+ */
+public record MessageKey(String consumer, String id) {
+
+    /** The longest id, in bytes of UTF-8, that is stored as it is. It fits the usual {@code varchar(255)}. */
+    public static final int MAX_ID_BYTES = 255;
+
+    private static final String HASHED = "sha256:";
+
+    /**
+     * The key of a message.
+     *
+     * @param consumer the name of the consumer
+     * @param messageId the id that the producer gave the message, or a natural key of the message
+     * @throws PermanentFailure if the id is blank, or has a NUL character or an unpaired surrogate: PostgreSQL cannot
+     *     store the first, and would store the second as {@code ?}, which makes different ids equal
+     */
+    public static MessageKey of(String consumer, String messageId) {
+        if (messageId.isBlank()) {
+            throw new PermanentFailure("the message id is " + (messageId.isEmpty() ? "empty" : "blank"));
+        }
+        refuseUnstorable(messageId);
+        byte[] utf8 = messageId.getBytes(StandardCharsets.UTF_8);
+        boolean storedAsIs = utf8.length <= MAX_ID_BYTES && !messageId.startsWith(HASHED);
+        return new MessageKey(consumer, storedAsIs ? messageId : HASHED + sha256(utf8));
+    }
+
+    private static void refuseUnstorable(String id) {
+        for (int i = 0; i < id.length(); i++) {
+            char c = id.charAt(i);
+            if (c == 0) {
+                throw new PermanentFailure("the message id has a NUL character at index " + i);
+            }
+            if (Character.isHighSurrogate(c) && i + 1 < id.length() && Character.isLowSurrogate(id.charAt(i + 1))) {
+                i++;
+            } else if (Character.isSurrogate(c)) {
+                throw new PermanentFailure("the message id has an unpaired surrogate at index " + i);
+            }
+        }
+    }
+
+    private static String sha256(byte[] utf8) {
+        try {
+            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(utf8));
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java platform has SHA-256", e);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return consumer + "/" + id;
+    }
+}

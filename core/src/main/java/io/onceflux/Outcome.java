@@ -1,0 +1,79 @@
+package io.onceflux;
+
+import org.jspecify.annotations.Nullable;
+
+/** What became of a message: a value, never an exception. */
+public sealed interface Outcome {
+
+    /** The key of the message, or null if it failed for want of a usable one. */
+    @Nullable
+    MessageKey key();
+
+    /** The answer that the broker gets. */
+    Settlement settlement();
+
+    /** Whether the effect is committed, by this delivery or by an earlier one. */
+    default boolean isDone() {
+        return true;
+    }
+
+    /** The effect ran, and committed together with its claim. */
+    record Applied(MessageKey key) implements Outcome {
+        @Override
+        public Settlement settlement() {
+            return Settlement.acknowledge();
+        }
+    }
+
+    /** The effect had been committed before; nothing ran. */
+    record Duplicate(MessageKey key) implements Outcome {
+        @Override
+        public Settlement settlement() {
+            return Settlement.acknowledge();
+        }
+    }
+
+    /** The message was overtaken by a newer version; nothing was changed. */
+    record Stale(MessageKey key) implements Outcome {
+        @Override
+        public Settlement settlement() {
+            return Settlement.acknowledge();
+        }
+    }
+
+    /** Another message with the same key and another payload had been applied before; nothing ran. */
+    record Conflict(MessageKey key, Failure failure) implements Outcome {
+        @Override
+        public Settlement settlement() {
+            return Settlement.deadLetter(key.consumer(), failure);
+        }
+
+        @Override
+        public boolean isDone() {
+            return false;
+        }
+    }
+
+    /**
+     * The message was given up; whatever its effect wrote was rolled back.
+     *
+     * @param consumer the consumer that gave it up
+     * @param failure why
+     */
+    record Failed(String consumer, Failure failure) implements Outcome {
+        @Override
+        public @Nullable MessageKey key() {
+            return failure.messageKey();
+        }
+
+        @Override
+        public Settlement settlement() {
+            return Settlement.deadLetter(consumer, failure);
+        }
+
+        @Override
+        public boolean isDone() {
+            return false;
+        }
+    }
+}

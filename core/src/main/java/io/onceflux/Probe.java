@@ -1,0 +1,46 @@
+package io.onceflux;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import reactor.core.publisher.Mono;
+import reactor.util.retry.Retry;
+
+/** Asks the database whether it takes writes: a claim that nobody else makes, in a transaction that is rolled back. */
+final class Probe {
+
+    private final Settings settings;
+    private final Transactions transactions;
+    private final Claims claims;
+
+    Probe(Settings settings, Transactions transactions, Claims claims) {
+        this.settings = settings;
+        this.transactions = transactions;
+        this.claims = claims;
+    }
+
+    /** Whether the database takes writes now. Never an error. */
+    Mono<Boolean> answers() {
+        return write().thenReturn(true).onErrorReturn(false);
+    }
+
+    /** Completes when the database takes writes; looks again and again, with pauses. */
+    Mono<Void> untilAnswers() {
+        return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
+            Duration pause = settings.backoff().after((int) failure.totalRetries() + 1);
+            return Mono.delay(pause);
+        })));
+    }
+
+    private Mono<Void> write() {
+        return Mono.defer(() -> {
+            MessageKey key =
+                    new MessageKey(settings.consumer(), UUID.randomUUID().toString());
+            return transactions
+                    .inRolledBackTransaction(
+                            connection -> claims.claim(connection, List.of(key), settings.lockTimeout())
+                                    .then())
+                    .timeout(settings.controlLimit());
+        });
+    }
+}

@@ -1,0 +1,76 @@
+package io.onceflux;
+
+import io.r2dbc.spi.R2dbcException;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * What the messages of one consumer say about each other: whether any commit, whether they are being held, and whether many
+ * different ones fail in the same way.
+ */
+final class Progress {
+
+    private final int alarmAfter;
+    private final ConsumerListener listener;
+    private final AtomicLong commits = new AtomicLong();
+    private final AtomicBoolean holding = new AtomicBoolean();
+    private final Set<MessageKey> failedAlike = new HashSet<>();
+    private String failedHow = "";
+
+    Progress(int alarmAfter, ConsumerListener listener) {
+        this.alarmAfter = alarmAfter;
+        this.listener = listener;
+    }
+
+    long commits() {
+        return commits.get();
+    }
+
+    /** A transaction committed, with an effect or as a duplicate. */
+    void committed() {
+        commits.incrementAndGet();
+        if (holding.get() && holding.compareAndSet(true, false)) {
+            listener.onResumed();
+        }
+    }
+
+    /** An effect committed, so what others fail with is theirs alone. */
+    void applied() {
+        synchronized (failedAlike) {
+            failedAlike.clear();
+        }
+    }
+
+    void held(FailureKind kind, Throwable error) {
+        if (holding.compareAndSet(false, true)) {
+            listener.onHeld(kind, error);
+        }
+    }
+
+    /**
+     * Notes that a message is about to be given up.
+     *
+     * @return whether so many different messages have failed in this way, with no success among them, that it is more likely
+     *     the set-up than the messages
+     */
+    boolean isOneOfMany(MessageKey key, FailureKind kind, Throwable error) {
+        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
+        String how = kind + " "
+                + (fromDatabase != null
+                        ? fromDatabase.getSqlState()
+                        : Causes.root(error).getClass().getName());
+        synchronized (failedAlike) {
+            if (!how.equals(failedHow)) {
+                failedHow = how;
+                failedAlike.clear();
+            }
+            if (failedAlike.size() >= alarmAfter) {
+                return true;
+            }
+            failedAlike.add(key);
+            return false;
+        }
+    }
+}

@@ -1,0 +1,134 @@
+package io.onceflux;
+
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** How one message has failed so far, and what follows from its next failure. For one message, one call at a time. */
+final class Retries {
+
+    private final MessageKey key;
+    private final FailurePolicy policy;
+    private final Backoff backoff;
+    private final Progress progress;
+    private final BooleanSupplier snapshotIsolation;
+    private final LongSupplier nowMillis;
+
+    private int attempts;
+    private int effectFailures;
+    private int conflicts;
+    private long firstConflictAt;
+    private boolean snapshotConflictSeen;
+    private int holds;
+    private int aloneInARow;
+    private long commitsAtFirstHold;
+
+    Retries(
+            MessageKey key,
+            FailurePolicy policy,
+            Backoff backoff,
+            Progress progress,
+            BooleanSupplier snapshotIsolation,
+            LongSupplier nowMillis) {
+        this.key = key;
+        this.policy = policy;
+        this.backoff = backoff;
+        this.progress = progress;
+        this.snapshotIsolation = snapshotIsolation;
+        this.nowMillis = nowMillis;
+    }
+
+    /**
+     * What a failure leads to.
+     *
+     * @param pause how long to wait before the next attempt; null to give the message up
+     * @param held whether the message waits for something outside of it to be mended
+     */
+    record Verdict(FailureKind kind, @Nullable Duration pause, boolean held) {
+        static Verdict giveUp(FailureKind kind) {
+            return new Verdict(kind, null, false);
+        }
+
+        static Verdict retry(FailureKind kind, Duration pause) {
+            return new Verdict(kind, pause, false);
+        }
+
+        static Verdict hold(FailureKind kind, Duration pause) {
+            return new Verdict(kind, pause, true);
+        }
+    }
+
+    void attemptStarted() {
+        attempts++;
+    }
+
+    int attempts() {
+        return attempts;
+    }
+
+    /**
+     * Judges a failure.
+     *
+     * @param databaseAnswers whether a probe that writes succeeded after the failure; asked only for failures that hold
+     * @param unknownCommit whether the failure was a COMMIT without an answer
+     */
+    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+        return switch (kind) {
+            case CONFLICT -> conflict(error);
+            case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers, unknownCommit);
+            case PERMANENT -> isSnapshotConflict(error) ? conflict(error) : giveUpUnlessOneOfMany(kind, error);
+            case EFFECT -> effect(error);
+        };
+    }
+
+    private boolean isSnapshotConflict(Throwable error) {
+        boolean first = !snapshotConflictSeen
+                && snapshotIsolation.getAsBoolean()
+                && SqlStates.mayBeConflictUnderSnapshot(SqlStates.stateOf(error));
+        snapshotConflictSeen |= first;
+        return first;
+    }
+
+    private Verdict conflict(Throwable error) {
+        if (conflicts++ == 0) {
+            firstConflictAt = nowMillis.getAsLong();
+            return Verdict.retry(FailureKind.CONFLICT, atOnceWithJitter());
+        }
+        long since = nowMillis.getAsLong() - firstConflictAt;
+        return since < policy.conflictTimeout().toMillis()
+                ? Verdict.retry(FailureKind.CONFLICT, backoff.after(conflicts - 1))
+                : effect(error);
+    }
+
+    private Duration atOnceWithJitter() {
+        return Duration.ofMillis((long) (backoff.random().getAsDouble() * 20));
+    }
+
+    private Verdict effect(Throwable error) {
+        effectFailures++;
+        return effectFailures < policy.maxAttempts()
+                ? Verdict.retry(FailureKind.EFFECT, backoff.after(effectFailures))
+                : giveUpUnlessOneOfMany(FailureKind.EFFECT, error);
+    }
+
+    private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+        if (holds++ == 0) {
+            commitsAtFirstHold = progress.commits();
+        }
+        boolean othersCommit = progress.commits() > commitsAtFirstHold;
+        boolean onlyThisOne = (kind == FailureKind.BROKEN_SETUP || unknownCommit) ? othersCommit : databaseAnswers;
+        aloneInARow = onlyThisOne ? aloneInARow + 1 : 0;
+        return aloneInARow >= policy.quarantineAfter()
+                ? giveUpUnlessOneOfMany(kind, error)
+                : Verdict.hold(kind, backoff.after(holds));
+    }
+
+    private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
+        boolean judgedByUser = Causes.has(error, PermanentFailure.class);
+        if (!judgedByUser && progress.isOneOfMany(key, kind, error)) {
+            return Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds));
+        }
+        return Verdict.giveUp(kind);
+    }
+}

@@ -1,0 +1,58 @@
+package io.onceflux;
+
+import static io.onceflux.Require.positive;
+import static io.onceflux.Require.that;
+
+import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
+import org.springframework.transaction.annotation.Isolation;
+
+/** Everything a consumer can be told but its functions; checked when it is made. Defaults are at {@link ConsumerBuilder}. */
+record Settings(
+        String consumer,
+        int lanes,
+        int maxInFlight,
+        Isolation isolation,
+        Duration timeLimit,
+        Duration lockTimeout,
+        Duration controlLimit,
+        Duration settleLimit,
+        Duration startLimit,
+        Duration processBudget,
+        FailurePolicy failurePolicy,
+        ConsumerListener listener) {
+
+    private static final int LONGEST_NAME = 100;
+
+    Settings {
+        that(!consumer.isBlank(), "the consumer's name must not be blank");
+        that(
+                consumer.length() <= LONGEST_NAME && consumer.indexOf(0) < 0,
+                "the consumer's name must have at most %d characters and no NUL, but is '%s'"
+                        .formatted(LONGEST_NAME, consumer));
+        positive("lanes", lanes);
+        positive("maxInFlight", maxInFlight);
+        positive("timeLimit", timeLimit);
+        positive("lockTimeout", lockTimeout);
+        positive("controlLimit", controlLimit);
+        positive("settleLimit", settleLimit);
+        positive("startLimit", startLimit);
+        positive("processBudget", processBudget);
+        that(
+                maxInFlight >= lanes,
+                "maxInFlight (%d) must be at least lanes (%d), or some lanes never get a message"
+                        .formatted(maxInFlight, lanes));
+        that(
+                lockTimeout.compareTo(timeLimit) < 0,
+                ("lockTimeout (%s) must be shorter than timeLimit (%s), or a message that only waits for another"
+                                + " transaction counts as a failing effect")
+                        .formatted(lockTimeout, timeLimit));
+    }
+
+    Backoff backoff() {
+        return new Backoff(
+                failurePolicy.minBackoff(),
+                failurePolicy.maxBackoff(),
+                () -> ThreadLocalRandom.current().nextDouble());
+    }
+}

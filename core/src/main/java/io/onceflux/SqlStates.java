@@ -1,0 +1,97 @@
+package io.onceflux;
+
+import io.r2dbc.spi.R2dbcException;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** What a SQLSTATE says about a failure. Message texts are never looked at: they depend on the server's language. */
+final class SqlStates {
+
+    static final String LOCK_NOT_AVAILABLE = "55P03";
+
+    private static final Set<String> CONFLICTS = Set.of(
+            "40001", // serialization_failure
+            "40P01", // deadlock_detected
+            LOCK_NOT_AVAILABLE,
+            "0A000"); // feature_not_supported: "cached plan must not change result type", once a connection
+
+    private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of("23505", "23P01");
+
+    private static final Set<String> INFRASTRUCTURE = Set.of(
+            "25006", // read_only_sql_transaction: a failover left us on a standby
+            "57014", // query_canceled, not by us: our own time limit is another exception
+            "57P01", // admin_shutdown
+            "57P02", // crash_shutdown
+            "57P03", // cannot_connect_now
+            "57P05"); // idle_session_timeout
+
+    private static final Set<String> INFRASTRUCTURE_CLASSES = Set.of("08", "28", "53", "58");
+
+    private static final Set<String> BROKEN_SETUP = Set.of(
+            "42P01", // undefined_table
+            "42703", // undefined_column
+            "42501"); // insufficient_privilege
+
+    private static final Set<String> PERMANENT_CLASSES = Set.of("22", "23", "42");
+
+    private SqlStates() {}
+
+    static @Nullable FailureKind kindOf(R2dbcException error) {
+        String state = error.getSqlState();
+        if (state == null || state.length() != 5) {
+            return null;
+        }
+        if (isFullRequestQueue(error)) {
+            return FailureKind.EFFECT;
+        }
+        if (CONFLICTS.contains(state)) {
+            return FailureKind.CONFLICT;
+        }
+        if (INFRASTRUCTURE.contains(state) || INFRASTRUCTURE_CLASSES.contains(classOf(state))) {
+            return FailureKind.INFRASTRUCTURE;
+        }
+        if (BROKEN_SETUP.contains(state)) {
+            return FailureKind.BROKEN_SETUP;
+        }
+        return PERMANENT_CLASSES.contains(classOf(state)) ? FailureKind.PERMANENT : null;
+    }
+
+    /**
+     * Whether the state may only mean that two transactions met, where transactions see a snapshot: the row that it collides
+     * with is not visible to the transaction that gets the error.
+     */
+    static boolean mayBeConflictUnderSnapshot(@Nullable String state) {
+        return state != null && CONFLICTS_UNDER_SNAPSHOT.contains(state);
+    }
+
+    /** Whether the server's answer to COMMIT says for certain that nothing was committed. */
+    static boolean isDefiniteAnswer(@Nullable String state) {
+        return state != null
+                && !classOf(state).equals("08")
+                && !classOf(state).equals("57")
+                && !classOf(state).equals("58")
+                && !classOf(state).equals("XX");
+    }
+
+    static boolean isRefusedLogin(@Nullable String state) {
+        return state != null && (classOf(state).equals("28") || state.equals("3D000"));
+    }
+
+    /** The SQLSTATE in a chain of causes. */
+    static @Nullable String stateOf(Throwable error) {
+        R2dbcException found = Causes.find(error, R2dbcException.class);
+        return found == null ? null : found.getSqlState();
+    }
+
+    /**
+     * The driver reports a query per streamed row (its request queue of 256 is full) as 08006, like a lost connection; it is
+     * the effect's fault. The class is not public, so its name has to do.
+     */
+    private static boolean isFullRequestQueue(R2dbcException error) {
+        return error.getClass().getSimpleName().equals("RequestQueueException");
+    }
+
+    private static String classOf(String state) {
+        return state.substring(0, 2);
+    }
+}

@@ -1,0 +1,129 @@
+package io.onceflux;
+
+import io.onceflux.postgres.Server;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.R2dbcException;
+import java.time.Duration;
+import java.util.OptionalInt;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+import reactor.util.retry.Retry;
+
+/** Looks once, before the first message, whether the consumer can do what it promises. */
+final class StartupCheck {
+
+    private final Settings settings;
+    private final ConnectionFactory users;
+    private final Transactions transactions;
+    private final Claims claims;
+    private final Progress progress;
+    private final Mono<Boolean> passed;
+    private volatile boolean snapshotIsolation;
+
+    StartupCheck(
+            Settings settings, ConnectionFactory users, Transactions transactions, Claims claims, Progress progress) {
+        this.settings = settings;
+        this.users = users;
+        this.transactions = transactions;
+        this.claims = claims;
+        this.progress = progress;
+        this.passed = Mono.defer(this::check)
+                .thenReturn(true)
+                .cache(done -> Duration.ofMillis(Long.MAX_VALUE), error -> Duration.ZERO, () -> Duration.ZERO);
+    }
+
+    /**
+     * Completes when the check has passed, now or before.
+     *
+     * <p>A database that is away is waited for, up to the start limit; a refused login, a missing table and the like fail at
+     * once.
+     */
+    Mono<Void> passed() {
+        return passed.then();
+    }
+
+    /** Whether the consumer's transactions see a snapshot; known once the check has passed. */
+    boolean snapshotIsolation() {
+        return snapshotIsolation;
+    }
+
+    private Mono<Void> check() {
+        return Mono.defer(this::poolIsLargeEnough).then(Mono.defer(this::waitForDatabase));
+    }
+
+    private Mono<Void> poolIsLargeEnough() {
+        OptionalInt size = PoolSize.of(users);
+        int needed = settings.lanes() + 1;
+        return size.isPresent() && size.getAsInt() < needed
+                ? Mono.error(new InvalidSetupException(
+                        ("The connection pool holds at most %d connections, but %d lanes need %d: one a lane, and one to probe"
+                                        + " the database. Raise the pool's maxSize or lower lanes.")
+                                .formatted(size.getAsInt(), settings.lanes(), needed)))
+                : Mono.empty();
+    }
+
+    private Mono<Void> waitForDatabase() {
+        long start = now();
+        return Mono.defer(this::lookAtDatabase)
+                .timeout(settings.controlLimit())
+                .retryWhen(Retry.from(failures -> failures.concatMap(
+                        failure -> again(start, failure.failure(), (int) failure.totalRetries() + 1))));
+    }
+
+    private Mono<Void> lookAtDatabase() {
+        return transactions
+                .withoutTransaction(connection -> claims.verify(connection, settings.consumer())
+                        .doOnNext(warnings -> warnings.forEach(settings.listener()::onWarning))
+                        .then(Server.usesSnapshots(connection)))
+                .doOnNext(serverDoes -> snapshotIsolation = switch (settings.isolation()) {
+                    case DEFAULT -> serverDoes;
+                    case REPEATABLE_READ, SERIALIZABLE -> true;
+                    case READ_COMMITTED, READ_UNCOMMITTED -> false;
+                })
+                .then();
+    }
+
+    private Mono<Long> again(long start, Throwable error, int failures) {
+        String state = SqlStates.stateOf(error);
+        if (error instanceof InvalidSetupException) {
+            return Mono.error(error);
+        }
+        if (SqlStates.isRefusedLogin(state)) {
+            return Mono.error(new InvalidSetupException(
+                    "PostgreSQL refuses the login (%s): check user, password and database of the ConnectionFactory. It said: %s"
+                            .formatted(state, Causes.root(error).getMessage()),
+                    error));
+        }
+        if (!mayPass(error)) {
+            return Mono.error(new InvalidSetupException(
+                    "The start-up check failed%s: %s"
+                            .formatted(
+                                    state == null ? "" : " (" + state + ")",
+                                    Causes.root(error).getMessage()),
+                    error));
+        }
+        Duration pause = settings.backoff().after(failures);
+        if (now() + pause.toMillis() - start > settings.startLimit().toMillis()) {
+            return Mono.error(new InvalidSetupException(
+                    "PostgreSQL could not be reached for %s s: check host and port of the ConnectionFactory, and whether the"
+                                    .formatted(settings.startLimit().toSeconds())
+                            + " server runs. It said: " + Causes.root(error).getMessage(),
+                    error));
+        }
+        progress.held(FailureKind.INFRASTRUCTURE, error);
+        return Mono.delay(pause);
+    }
+
+    private static boolean mayPass(Throwable error) {
+        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
+        return error instanceof TimeoutException
+                || Causes.has(error, AttemptConnection.NoConnectionException.class)
+                || (fromDatabase != null && SqlStates.kindOf(fromDatabase) == FailureKind.INFRASTRUCTURE);
+    }
+
+    private static long now() {
+        return Schedulers.parallel().now(TimeUnit.MILLISECONDS);
+    }
+}

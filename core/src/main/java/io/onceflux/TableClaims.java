@@ -1,0 +1,73 @@
+package io.onceflux;
+
+import io.onceflux.postgres.CheckedClaimTable;
+import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.UnfitTableException;
+import io.onceflux.postgres.UnstorableIdException;
+import io.r2dbc.spi.Connection;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** {@link Claims} in a {@link ClaimTable}: keys become column values and back. */
+final class TableClaims implements Claims {
+
+    /** Which consumer a one-column table of this process serves, by the table's identity. */
+    private static final Map<String, String> OWNERS = new ConcurrentHashMap<>();
+
+    private final ClaimTable table;
+    private volatile @Nullable CheckedClaimTable checked;
+
+    TableClaims(ClaimTable table) {
+        this.table = table;
+    }
+
+    @Override
+    public Mono<List<String>> verify(Connection connection, String consumer) {
+        return table.check(connection)
+                .map(fit -> {
+                    requireSoleConsumer(fit, consumer);
+                    checked = fit;
+                    return fit.warnings();
+                })
+                .onErrorMap(
+                        UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e));
+    }
+
+    private void requireSoleConsumer(CheckedClaimTable fit, String consumer) {
+        if (!fit.hasOneColumnKey()) {
+            return;
+        }
+        String owner = OWNERS.putIfAbsent(fit.identity(), consumer);
+        if (owner != null && !owner.equals(consumer)) {
+            throw new InvalidSetupException(
+                    ("Table %s has a one-column key and serves consumer '%s' already; for '%s' it would take the same message"
+                                    + " for a duplicate. Give '%s' a table of its own, or add a column for the consumer.")
+                            .formatted(table, owner, consumer, consumer));
+        }
+    }
+
+    @Override
+    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+        CheckedClaimTable usable = checked;
+        if (usable == null) {
+            return Mono.error(new IllegalStateException("the claim table has not been verified"));
+        }
+        String consumer = keys.get(0).consumer();
+        List<String> ids = keys.stream().map(MessageKey::id).toList();
+        return usable.claim(inTransaction, consumer, ids, lockTimeout)
+                .map(fresh ->
+                        fresh.stream().map(id -> new MessageKey(consumer, id)).collect(Collectors.toUnmodifiableSet()))
+                .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+    }
+
+    @Override
+    public String toString() {
+        return table.toString();
+    }
+}

@@ -1,0 +1,80 @@
+package io.onceflux;
+
+import io.onceflux.AttemptConnection.NoConnectionException;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.ConnectionFactoryMetadata;
+import java.time.Duration;
+import java.util.function.Function;
+import org.springframework.core.InfrastructureProxy;
+import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
+import org.springframework.r2dbc.connection.R2dbcTransactionManager;
+import org.springframework.transaction.annotation.Isolation;
+import org.springframework.transaction.reactive.TransactionalOperator;
+import org.springframework.transaction.support.DefaultTransactionDefinition;
+import reactor.core.publisher.Mono;
+
+/**
+ * Runs work in a transaction of its own, under Spring's {@link TransactionalOperator}, on an {@link AttemptConnection}.
+ *
+ * <p>What joins Spring's reactive transaction through the user's {@link ConnectionFactory} (repositories,
+ * {@code ConnectionFactoryUtils}) runs in the same transaction.
+ */
+final class Transactions {
+
+    private final ConnectionFactory connections;
+    private final TransactionalOperator operator;
+
+    Transactions(ConnectionFactory userConnections, Isolation isolation, Duration controlLimit) {
+        this.connections = new AttemptConnections(userConnections, controlLimit);
+        DefaultTransactionDefinition definition = new DefaultTransactionDefinition();
+        definition.setIsolationLevel(isolation.value());
+        this.operator = TransactionalOperator.create(new R2dbcTransactionManager(connections), definition);
+    }
+
+    /**
+     * Begins, runs the work on the transaction's connection, commits, and only then emits. An error of the work is emitted
+     * once the rollback is confirmed or the connection closed.
+     */
+    <R> Mono<R> inTransaction(Function<Connection, Mono<R>> work) {
+        return operator.transactional(
+                ConnectionFactoryUtils.getConnection(connections).flatMap(work));
+    }
+
+    /** Begins, runs the work and rolls back whatever it did. */
+    Mono<Void> inRolledBackTransaction(Function<Connection, Mono<Void>> work) {
+        return operator.execute(transaction -> {
+                    transaction.setRollbackOnly();
+                    return ConnectionFactoryUtils.getConnection(connections).flatMap(work);
+                })
+                .then();
+    }
+
+    /** Runs the work on a connection, each statement for itself. */
+    <R> Mono<R> withoutTransaction(Function<Connection, Mono<R>> work) {
+        return Mono.usingWhen(connections.create(), work, Connection::close);
+    }
+
+    /** The user's connections as attempts use them; to Spring it is the same resource as the user's own factory. */
+    private record AttemptConnections(ConnectionFactory users, Duration controlLimit)
+            implements ConnectionFactory, InfrastructureProxy {
+
+        @Override
+        public Mono<Connection> create() {
+            return Mono.<Connection>from(users.create())
+                    .timeout(controlLimit)
+                    .onErrorMap(NoConnectionException::new)
+                    .map(connection -> new AttemptConnection(connection, controlLimit));
+        }
+
+        @Override
+        public ConnectionFactoryMetadata getMetadata() {
+            return users.getMetadata();
+        }
+
+        @Override
+        public Object getWrappedObject() {
+            return users;
+        }
+    }
+}

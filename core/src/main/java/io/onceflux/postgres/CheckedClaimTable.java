@@ -1,0 +1,95 @@
+package io.onceflux.postgres;
+
+import io.r2dbc.postgresql.api.PostgresqlException;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.R2dbcException;
+import io.r2dbc.spi.Statement;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** A claim table that was found fit, on the server that it was found on. Made by {@link ClaimTable#check}. */
+public final class CheckedClaimTable {
+
+    private final ClaimTable table;
+    private final KeyType keyType;
+    private final String identity;
+    private final List<String> warnings;
+    private final String claimSql;
+
+    CheckedClaimTable(ClaimTable table, KeyType keyType, String identity, List<String> warnings) {
+        this.table = table;
+        this.keyType = keyType;
+        this.identity = identity;
+        this.warnings = List.copyOf(warnings);
+        this.claimSql = ClaimTableSql.claim(table, keyType);
+    }
+
+    /** Identifies the table in its database system; the same whichever way the table is named. */
+    public String identity() {
+        return identity;
+    }
+
+    /** Whether the key has no column for the consumer. */
+    public boolean hasOneColumnKey() {
+        return table.consumerColumn() == null;
+    }
+
+    /** What works but is likely not what is wanted; a sentence each. */
+    public List<String> warnings() {
+        return warnings;
+    }
+
+    /**
+     * Claims ids for a consumer in the caller's transaction, all with one statement, and in an order of its own, so that two
+     * callers with the same ids cannot deadlock.
+     *
+     * @param inTransaction a connection with a transaction under way
+     * @param consumer the consumer; not stored where the key has one column
+     * @param ids the ids, each once
+     * @param lockTimeout set for the rest of the transaction, at no round trip of its own
+     * @return the ids that were fresh; {@link UnstorableIdException} if the key column cannot hold one of them as it is,
+     *     {@link MissingPartitionException}, or the database's own error
+     */
+    public Mono<Set<String>> claim(
+            Connection inTransaction, String consumer, Collection<String> ids, Duration lockTimeout) {
+        return Mono.defer(() -> {
+            Map<String, String> idByCanonical = new TreeMap<>();
+            ids.forEach(id -> idByCanonical.putIfAbsent(keyType.canonical(id), id));
+            Statement statement = inTransaction
+                    .createStatement(claimSql)
+                    .bind(0, idByCanonical.keySet().toArray(String[]::new))
+                    .bind(1, Long.toString(lockTimeout.toMillis()));
+            if (!hasOneColumnKey()) {
+                statement.bind(2, consumer);
+            }
+            return Flux.from(statement.execute())
+                    .concatMap(result -> result.map((row, metadata) -> row.get(0, String.class)))
+                    .collect(
+                            () -> (Set<String>) new HashSet<String>(),
+                            (fresh, stored) -> fresh.add(original(stored, idByCanonical)))
+                    .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
+        });
+    }
+
+    private static String original(String stored, Map<String, String> idByCanonical) {
+        String id = idByCanonical.get(stored);
+        if (id == null) {
+            throw new UnstorableIdException("the claim table stores the message id in another form than it was given");
+        }
+        return id;
+    }
+
+    private boolean isMissingPartition(Throwable error) {
+        return error instanceof R2dbcException fromServer
+                && "23514".equals(fromServer.getSqlState())
+                && error instanceof PostgresqlException details
+                && details.getErrorDetails().getConstraintName().isEmpty();
+    }
+}

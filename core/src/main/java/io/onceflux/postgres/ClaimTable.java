@@ -1,0 +1,152 @@
+package io.onceflux.postgres;
+
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/**
+ * The table that claims are written to: its name and its columns. Immutable.
+ *
+ * <p>The default is {@code processed_messages (consumer, message_key, processed_at)} with the primary key
+ * {@code (consumer, message_key)}; {@link #createSql()} prints it. A table that a service already has is described instead:
+ *
+ * <pre>{@code
+ * ClaimTable.named("inbox").inSchema("billing").withKeyColumn("event_id").withoutProcessedAt()   // two-column key
+ * ClaimTable.named("processed_events").withOneColumnKey("message_id")                            // one-column key
+ * }</pre>
+ *
+ * <p>Names are taken literally, with their case, and are quoted.
+ */
+public final class ClaimTable {
+
+    private final @Nullable Identifier schema;
+    private final Identifier table;
+    private final @Nullable Identifier consumerColumn;
+    private final Identifier keyColumn;
+    private final @Nullable Identifier processedAtColumn;
+
+    private ClaimTable(
+            @Nullable Identifier schema,
+            Identifier table,
+            @Nullable Identifier consumerColumn,
+            Identifier keyColumn,
+            @Nullable Identifier processedAtColumn) {
+        this.schema = schema;
+        this.table = table;
+        this.consumerColumn = consumerColumn;
+        this.keyColumn = keyColumn;
+        this.processedAtColumn = processedAtColumn;
+    }
+
+    /** The default table, found through the connection's search path. */
+    public static ClaimTable processedMessages() {
+        return named("processed_messages");
+    }
+
+    /** A table of another name, with the default columns until told otherwise. */
+    public static ClaimTable named(String table) {
+        return new ClaimTable(
+                null,
+                new Identifier(table),
+                new Identifier("consumer"),
+                new Identifier("message_key"),
+                new Identifier("processed_at"));
+    }
+
+    /** This table in a schema; without one, the connection's search path finds it. */
+    public ClaimTable inSchema(String name) {
+        return new ClaimTable(new Identifier(name), table, consumerColumn, keyColumn, processedAtColumn);
+    }
+
+    /** This table with another name of the column for the consumer. */
+    public ClaimTable withConsumerColumn(String name) {
+        return new ClaimTable(schema, table, new Identifier(name), keyColumn, processedAtColumn);
+    }
+
+    /** This table with another name of the column for the message's key. */
+    public ClaimTable withKeyColumn(String name) {
+        return new ClaimTable(schema, table, consumerColumn, new Identifier(name), processedAtColumn);
+    }
+
+    /**
+     * This table with a key of one column and no consumer, as many guides have it. It serves one consumer: a second one would
+     * take the first one's claims for its own, and is refused where it can be seen, which is within one process.
+     */
+    public ClaimTable withOneColumnKey(String name) {
+        return new ClaimTable(schema, table, null, new Identifier(name), processedAtColumn);
+    }
+
+    /** This table with another name of the column for the time of the claim. */
+    public ClaimTable withProcessedAtColumn(String name) {
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, new Identifier(name));
+    }
+
+    /** This table without a column for the time of the claim. Old claims can then not be found and removed. */
+    public ClaimTable withoutProcessedAt() {
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, null);
+    }
+
+    /** SQL that creates the table if it is not there; may be run again, or copied into a Flyway or Liquibase migration. */
+    public String createSql() {
+        return ClaimTableSql.createText(this);
+    }
+
+    /**
+     * Creates the table if it is not there. Several instances may do so at once.
+     *
+     * @return completes when it is there; the database's error if it could not be created
+     */
+    public Mono<Void> create(ConnectionFactory connections) {
+        return Mono.usingWhen(
+                connections.create(), connection -> ClaimTableSql.create(this, connection), Connection::close);
+    }
+
+    /**
+     * Looks whether claims can be written to the table and are unique in it.
+     *
+     * @return what is needed for claiming; {@link UnfitTableException} with a sentence that says what to change
+     */
+    public Mono<CheckedClaimTable> check(Connection connection) {
+        return new ClaimTableCheck(this).run(connection);
+    }
+
+    @Nullable
+    Identifier schema() {
+        return schema;
+    }
+
+    Identifier table() {
+        return table;
+    }
+
+    @Nullable
+    Identifier consumerColumn() {
+        return consumerColumn;
+    }
+
+    Identifier keyColumn() {
+        return keyColumn;
+    }
+
+    @Nullable
+    Identifier processedAtColumn() {
+        return processedAtColumn;
+    }
+
+    /** The columns that must be unique together. */
+    List<Identifier> keyColumns() {
+        return consumerColumn == null ? List.of(keyColumn) : List.of(consumerColumn, keyColumn);
+    }
+
+    String quotedName() {
+        return schema == null ? table.quoted() : schema.quoted() + "." + table.quoted();
+    }
+
+    /** The name of the table, as a person writes it. */
+    @Override
+    public String toString() {
+        return schema == null ? table.name() : schema.name() + "." + table.name();
+    }
+}

@@ -1,0 +1,242 @@
+package io.onceflux.postgres;
+
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.Row;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** Looks in the catalogue whether a claim table is there, can be written to, and makes its keys unique. */
+final class ClaimTableCheck {
+
+    private static final int OLDEST_VERSION = 120_000;
+    private static final int LONGEST_ID = 255;
+
+    private static final String TABLE = """
+            SELECT c.oid::bigint AS oid, c.relkind::text AS kind, c.relpersistence::text AS persistence,
+                   has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT') AS may_insert,
+                   has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT') AS may_select,
+                   current_user::text AS role, current_setting('synchronous_commit') AS synchronous_commit,
+                   (SELECT system_identifier FROM pg_control_system())
+                       || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+                       || '/' || c.oid AS identity
+            FROM pg_class c WHERE c.oid = to_regclass($1)""";
+
+    private static final String COLUMNS = """
+            SELECT attname::text AS name, atttypid::regtype::text AS type, atttypmod AS modifier,
+                   attnotnull AND NOT atthasdef AND attidentity = '' AS needs_value
+            FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped""";
+
+    private static final String UNIQUE_INDEXES = """
+            SELECT ARRAY(SELECT a.attname::text
+                         FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, n)
+                         LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+                         WHERE k.n <= i.indnkeyatts) AS columns,
+                   i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AS whole,
+                   EXISTS (SELECT FROM unnest(i.indcollation::oid[]) AS c (oid) JOIN pg_collation p ON p.oid = c.oid
+                           WHERE NOT p.collisdeterministic) AS fuzzy
+            FROM pg_index i WHERE i.indrelid = $1::oid AND i.indisunique""";
+
+    private final ClaimTable table;
+
+    ClaimTableCheck(ClaimTable table) {
+        this.table = table;
+    }
+
+    Mono<CheckedClaimTable> run(Connection connection) {
+        return serverVersion(connection)
+                .then(Queries.rows(connection, TABLE, Found::read, table.quotedName())
+                        .next()
+                        .switchIfEmpty(Mono.error(() -> unfit(
+                                "Table %s does not exist in this database, or is not in the search path. Create it: %s"
+                                        .formatted(table, oneLine(table.createSql()))))))
+                .flatMap(found -> {
+                    found.requireUsable(table);
+                    return Mono.zip(
+                            Queries.rows(connection, COLUMNS, Column::read, found.oid)
+                                    .collectList(),
+                            Queries.rows(connection, UNIQUE_INDEXES, Index::read, found.oid)
+                                    .collectList(),
+                            (columns, indexes) -> fit(found, columns, indexes));
+                });
+    }
+
+    private Mono<Void> serverVersion(Connection connection) {
+        return Queries.rows(
+                        connection,
+                        "SELECT current_setting('server_version_num')::int",
+                        row -> Objects.requireNonNull(row.get(0, Integer.class)))
+                .doOnNext(version -> {
+                    if (version < OLDEST_VERSION) {
+                        throw unfit("PostgreSQL 12 or newer is needed, this server is version %d"
+                                .formatted(version / 10_000));
+                    }
+                })
+                .then();
+    }
+
+    private CheckedClaimTable fit(Found found, List<Column> columns, List<Index> indexes) {
+        Identifier consumer = table.consumerColumn();
+        if (consumer != null) {
+            requireText(columns, consumer);
+        }
+        Column key = column(columns, table.keyColumn());
+        KeyType keyType = key.type.equals("uuid") ? KeyType.UUID_TYPE : KeyType.TEXT;
+        if (keyType == KeyType.TEXT) {
+            requireText(columns, table.keyColumn());
+        }
+        Identifier processedAt = table.processedAtColumn();
+        if (processedAt != null) {
+            column(columns, processedAt);
+        }
+        requireNoOtherValues(columns);
+        requireUnique(indexes);
+        return new CheckedClaimTable(table, keyType, found.identity, warnings(found, key));
+    }
+
+    private Column column(List<Column> columns, Identifier name) {
+        return columns.stream()
+                .filter(column -> column.name.equals(name.name()))
+                .findFirst()
+                .orElseThrow(() -> unfit("Table %s has no column %s; it has %s. Name the right one on the ClaimTable."
+                        .formatted(
+                                table, name, columns.stream().map(Column::name).toList())));
+    }
+
+    private void requireText(List<Column> columns, Identifier name) {
+        Column column = column(columns, name);
+        if (!Set.of("text", "character varying").contains(column.type)) {
+            throw unfit(
+                    "Column %s of table %s has type %s, which does not compare ids byte by byte; use text, varchar%s."
+                            .formatted(name, table, column.type, name.equals(table.keyColumn()) ? " or uuid" : ""));
+        }
+    }
+
+    private void requireNoOtherValues(List<Column> columns) {
+        Set<String> ours = table.keyColumns().stream().map(Identifier::name).collect(Collectors.toSet());
+        Identifier processedAt = table.processedAtColumn();
+        List<String> others = columns.stream()
+                .filter(column -> column.needsValue
+                        && !ours.contains(column.name)
+                        && (processedAt == null || !column.name.equals(processedAt.name())))
+                .map(Column::name)
+                .toList();
+        if (!others.isEmpty()) {
+            throw unfit(
+                    "Table %s has NOT NULL columns without a default that a claim does not fill: %s. Give them a default."
+                            .formatted(table, others));
+        }
+    }
+
+    private void requireUnique(List<Index> indexes) {
+        Set<String> wanted = table.keyColumns().stream().map(Identifier::name).collect(Collectors.toSet());
+        List<Index> onKey = indexes.stream()
+                .filter(index -> index.columns.size() == wanted.size() && wanted.containsAll(index.columns))
+                .toList();
+        String columns = table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", "));
+        if (onKey.isEmpty()) {
+            throw unfit(("Table %s has no unique index on exactly (%s), so the same message could be claimed twice."
+                            + " Add one: CREATE UNIQUE INDEX ON %s (%s);")
+                    .formatted(table, columns, table.quotedName(), columns));
+        }
+        if (onKey.stream().noneMatch(Index::whole)) {
+            throw unfit(
+                    "The unique index of table %s on (%s) is partial, deferrable or invalid; it must be none of these."
+                            .formatted(table, columns));
+        }
+        if (onKey.stream().filter(Index::whole).allMatch(Index::fuzzy)) {
+            throw unfit(
+                    ("The unique index of table %s on (%s) has a nondeterministic collation, for which different ids are"
+                                    + " equal; use COLLATE \"C\".")
+                            .formatted(table, columns));
+        }
+    }
+
+    private List<String> warnings(Found found, Column key) {
+        List<String> warnings = new ArrayList<>();
+        if (found.synchronousCommit.equals("off")) {
+            warnings.add("synchronous_commit is off: a crash of PostgreSQL can lose effects that were already"
+                    + " acknowledged; set it to on for this role or database.");
+        }
+        int length = key.modifier - 4;
+        if (key.type.equals("character varying") && key.modifier > 0 && length < LONGEST_ID) {
+            warnings.add("column %s of table %s holds %d characters: messages with a longer id become dead letters."
+                    .formatted(table.keyColumn(), table, length));
+        }
+        return warnings;
+    }
+
+    private static UnfitTableException unfit(String sentence) {
+        return new UnfitTableException(sentence);
+    }
+
+    private static String oneLine(String sql) {
+        return sql.strip().replaceAll("\\s+", " ");
+    }
+
+    private record Found(
+            Long oid,
+            String kind,
+            String persistence,
+            boolean mayInsert,
+            boolean maySelect,
+            String role,
+            String synchronousCommit,
+            String identity) {
+
+        static Found read(Row row) {
+            return new Found(
+                    value(row, "oid", Long.class),
+                    value(row, "kind", String.class),
+                    value(row, "persistence", String.class),
+                    value(row, "may_insert", Boolean.class),
+                    value(row, "may_select", Boolean.class),
+                    value(row, "role", String.class),
+                    value(row, "synchronous_commit", String.class),
+                    value(row, "identity", String.class));
+        }
+
+        void requireUsable(ClaimTable table) {
+            if (!kind.equals("r") && !kind.equals("p")) {
+                throw unfit("%s is not a table; claims need one of their own.".formatted(table));
+            }
+            if (persistence.equals("u")) {
+                throw unfit(
+                        ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and every message could be applied again."
+                                        + " Make it permanent: ALTER TABLE %s SET LOGGED;")
+                                .formatted(table, table.quotedName()));
+            }
+            if (!mayInsert || !maySelect) {
+                throw unfit("Role %s may not write claims. Allow it: GRANT SELECT, INSERT ON %s TO %s;"
+                        .formatted(role, table.quotedName(), new Identifier(role).quoted()));
+            }
+        }
+    }
+
+    private record Column(String name, String type, int modifier, boolean needsValue) {
+        static Column read(Row row) {
+            return new Column(
+                    value(row, "name", String.class),
+                    value(row, "type", String.class),
+                    value(row, "modifier", Integer.class),
+                    value(row, "needs_value", Boolean.class));
+        }
+    }
+
+    private record Index(List<@Nullable String> columns, boolean whole, boolean fuzzy) {
+        static Index read(Row row) {
+            return new Index(
+                    java.util.Arrays.asList(value(row, "columns", String[].class)),
+                    value(row, "whole", Boolean.class),
+                    value(row, "fuzzy", Boolean.class));
+        }
+    }
+
+    private static <V> V value(Row row, String column, Class<V> type) {
+        return Objects.requireNonNull(row.get(column, type), column);
+    }
+}

@@ -1,0 +1,68 @@
+package io.onceflux.postgres;
+
+import io.r2dbc.spi.Connection;
+import java.util.stream.Collectors;
+import reactor.core.publisher.Mono;
+
+/** The statements that make and fill a claim table. */
+final class ClaimTableSql {
+
+    /** Any number will do, as long as all instances take the same one. */
+    private static final long SCHEMA_LOCK = 0x6F6E_6365_666C_7578L;
+
+    private ClaimTableSql() {}
+
+    /** Collation "C" compares bytes: it is exact, and faster than a language's order. */
+    static String createText(ClaimTable table) {
+        StringBuilder sql = new StringBuilder("CREATE TABLE IF NOT EXISTS " + table.quotedName() + " (\n");
+        Identifier consumer = table.consumerColumn();
+        if (consumer != null) {
+            sql.append("    ").append(consumer.quoted()).append(" text COLLATE \"C\" NOT NULL,\n");
+        }
+        sql.append("    ").append(table.keyColumn().quoted()).append(" text COLLATE \"C\" NOT NULL,\n");
+        Identifier processedAt = table.processedAtColumn();
+        if (processedAt != null) {
+            sql.append("    ").append(processedAt.quoted()).append(" timestamptz NOT NULL DEFAULT now(),\n");
+        }
+        return sql.append("    PRIMARY KEY (")
+                .append(table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", ")))
+                .append(")\n);\n")
+                .toString();
+    }
+
+    /** Under a lock: two instances that create a table at once would get an error from the catalogue. */
+    static Mono<Void> create(ClaimTable table, Connection connection) {
+        return Mono.usingWhen(
+                Mono.from(connection.beginTransaction()).thenReturn(connection),
+                inTransaction -> Queries.execute(inTransaction, "SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
+                        .then(Queries.execute(inTransaction, createText(table))),
+                Connection::commitTransaction,
+                (inTransaction, error) -> inTransaction.rollbackTransaction(),
+                Connection::rollbackTransaction);
+    }
+
+    /**
+     * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds,
+     * {@code $3} the consumer. The first common table expression sets the timeout before the first row is inserted.
+     */
+    static String claim(ClaimTable table, KeyType type) {
+        Identifier consumer = table.consumerColumn();
+        Identifier processedAt = table.processedAtColumn();
+        String key = table.keyColumn().quoted();
+        return """
+                WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true))
+                INSERT INTO %s (%s%s%s)
+                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)
+                ON CONFLICT (%s) DO NOTHING
+                RETURNING CAST(%s AS text)""".formatted(
+                        table.quotedName(),
+                        consumer == null ? "" : consumer.quoted() + ", ",
+                        key,
+                        processedAt == null ? "" : ", " + processedAt.quoted(),
+                        consumer == null ? "" : "$3, ",
+                        type.sqlName(),
+                        processedAt == null ? "" : ", now()",
+                        table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", ")),
+                        key);
+    }
+}
