@@ -110,6 +110,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.consumer(),
                 settings.lanes(),
                 settings.maxInFlight(),
+                settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
                 settings.listener());

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.time.Duration;
 import reactor.core.publisher.Mono;
 import reactor.util.context.Context;
 import reactor.util.context.ContextView;
@@ -11,6 +12,8 @@ import reactor.util.context.ContextView;
  * @param consumer the consumer's name
  * @param lanes how many messages it handles side by side
  * @param maxInFlight how many deliveries it takes before one of them is settled
+ * @param longestHold how long it may keep a delivery unsettled at most while its database answers, once the delivery's turn has
+ *     come: the conflict timeout and one attempt
  * @param ready completes when the consumer's database can be written to, and not before: a source waits for it before it
  *     subscribes again, so that an outage costs a message at most one delivery
  * @param stopRequested completes when the consumer stops: a source then asks its broker for no more, and keeps the way for
@@ -21,6 +24,7 @@ public record Intake(
         String consumer,
         int lanes,
         int maxInFlight,
+        Duration longestHold,
         Mono<Void> ready,
         Mono<Void> stopRequested,
         ConsumerListener listener) {
@@ -35,5 +39,5 @@ public record Intake(
     }
 
     private static final Intake ANYBODY =
-            new Intake("unnamed", 1, 250, Mono.empty(), Mono.never(), new ConsumerListener() {});
+            new Intake("unnamed", 1, 250, Duration.ZERO, Mono.empty(), Mono.never(), new ConsumerListener() {});
 }

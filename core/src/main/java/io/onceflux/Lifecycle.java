@@ -38,8 +38,10 @@ final class Lifecycle {
 
     Mono<Void> stop(Duration limit) {
         return Mono.defer(() -> {
+            stop.emitEmpty(
+                    Sinks.EmitFailureHandler
+                            .FAIL_FAST); // Sources first: they end the intake before anything is given back.
             stopping.set(true);
-            stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
             return running.whenZero().timeout(limit, Mono.defer(() -> {
                 cut.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
                 return running.whenZero();

@@ -1,0 +1,108 @@
+package io.onceflux.rabbit;
+
+import com.rabbitmq.client.AMQP.BasicProperties;
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.Delivery;
+import io.onceflux.Settlement;
+import java.io.IOException;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Publishes dead letters, mandatory and confirmed, one at a time, on a thread that may block and on a connection of its own: a broker that is short of
+ * memory stops reading from connections that publish, and must go on reading acknowledgements.
+ *
+ * <p>Reactor RabbitMQ's {@code Sender} is not used: it tells returned messages by a header that it adds, and that header would
+ * become a part of the dead letter.
+ */
+final class DeadLetterPublisher {
+
+    private static final Logger log = LoggerFactory.getLogger(DeadLetterPublisher.class);
+
+    private final RabbitOptions options;
+    private final BrokerConnections connections;
+    private @Nullable Channel channel;
+
+    DeadLetterPublisher(RabbitOptions options, BrokerConnections connections) {
+        this.options = options;
+        this.connections = connections;
+    }
+
+    /** Completes when the broker has stored the dead letter. */
+    Mono<Void> publish(Delivery original, Settlement.DeadLetter why) {
+        return Mono.<Void>fromCallable(() -> {
+                    publishNow(original.getBody(), DeadLetterMessage.properties(original, options.queue(), why));
+                    return null;
+                })
+                .subscribeOn(Schedulers.boundedElastic());
+    }
+
+    Mono<Void> close() {
+        return Mono.<Void>fromRunnable(this::abandonChannel).subscribeOn(Schedulers.boundedElastic());
+    }
+
+    private synchronized void publishNow(byte[] body, BasicProperties properties) throws IOException {
+        AtomicReference<@Nullable String> returned = new AtomicReference<>();
+        try {
+            Channel confirming = channel();
+            confirming.clearReturnListeners();
+            confirming.addReturnListener(message -> returned.set(message.getReplyText()));
+            confirming.basicPublish(
+                    options.deadLetterExchange(), options.deadLetterRoutingKey(), true, properties, body);
+            if (!confirming.waitForConfirms(options.confirmLimit().toMillis())) {
+                throw new IOException("the broker refused the dead letter (basic.nack)");
+            }
+        } catch (TimeoutException e) {
+            abandonChannel();
+            throw new IOException("the broker did not confirm the dead letter within " + options.confirmLimit(), e);
+        } catch (InterruptedException e) {
+            abandonChannel();
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted while waiting for the confirmation of a dead letter", e);
+        } catch (IOException | RuntimeException e) {
+            abandonChannel();
+            throw e;
+        }
+        if (returned.get() != null) { // A returned message is confirmed too, after it was returned.
+            throw new IOException("no queue takes dead letters published to exchange '%s' with routing key '%s' (%s)"
+                    .formatted(options.deadLetterExchange(), options.deadLetterRoutingKey(), returned.get()));
+        }
+    }
+
+    private Channel channel() throws IOException {
+        Channel open = channel;
+        if (open == null || !open.isOpen()) {
+            abandonChannel();
+            try {
+                open = connections.openNow("dead letters").createChannel();
+            } catch (TimeoutException e) {
+                throw new IOException("the broker did not answer in time", e);
+            }
+            if (open == null) {
+                throw new IOException("the connection has no channel left");
+            }
+            open.confirmSelect();
+            channel = open;
+        }
+        return open;
+    }
+
+    private synchronized void abandonChannel() {
+        Channel old = channel;
+        channel = null;
+        if (old != null) {
+            Connection connection = old.getConnection();
+            try {
+                connection.abort(1_000);
+            } catch (RuntimeException e) {
+                log.debug("closing the connection for dead letters failed", e);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+package io.onceflux.rabbit;
+
+import io.onceflux.Delivery;
+import io.onceflux.Intake;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** Deliveries from a queue of RabbitMQ, acknowledged by hand. */
+public final class RabbitDeliveries {
+
+    private RabbitDeliveries() {}
+
+    /**
+     * The messages of a queue, until cancelled.
+     *
+     * <p>Each subscription has a connection and a channel of its own. When the channel is lost, closed by the broker, or its
+     * consumer cancelled, a new one is opened after a pause; deliveries of the old one are then not current any more. Cancelling
+     * closes the channel, and the broker delivers again what was not settled. When the {@link io.onceflux.IdempotentConsumer}
+     * that subscribes is stopped, the broker is asked for no more at once, and the channel is closed when every delivery has
+     * been settled.
+     *
+     * <p>Deliveries are emitted on a thread of the RabbitMQ client. Demand does not reach the broker; the prefetch bounds what
+     * waits here. Settling completes on a thread of the source when the answer is written to the socket, which the broker does
+     * not confirm; for a dead letter after its copy is confirmed and then the original acknowledged.
+     *
+     * <p>Errors, before the first subscription has worked: {@link io.onceflux.InvalidSetupException} for a refused login, a
+     * missing queue or dead-letter queue, a queue declared otherwise, and a broker that cannot be reached for the start limit.
+     * Afterwards none: outages are ridden out, and told to the consumer's listener.
+     *
+     * <p>Not promised: an order of messages across redeliveries.
+     */
+    public static Flux<Delivery<byte[]>> from(RabbitOptions options) {
+        return Flux.deferContextual(context -> {
+            Intake intake = Intake.from(context);
+            warn(options, intake);
+            return Flux.usingWhen(
+                    Mono.fromCallable(() -> new RabbitSource(options, intake)),
+                    RabbitSource::deliveries,
+                    RabbitSource::close);
+        });
+    }
+
+    private static void warn(RabbitOptions options, Intake intake) {
+        Integer prefetch = options.prefetch();
+        if (prefetch != null && prefetch < intake.lanes()) {
+            intake.listener()
+                    .onWarning(
+                            "prefetch %d of queue '%s' keeps %d of %d lanes idle; raise it to at least the number of lanes"
+                                    .formatted(prefetch, options.queue(), intake.lanes() - prefetch, intake.lanes()));
+        }
+        if (intake.longestHold().compareTo(options.consumerTimeout()) >= 0) {
+            intake.listener()
+                    .onWarning(("a delivery may stay unacknowledged for %s, but the broker takes it back after %s"
+                                    + " (consumer_timeout): lower conflictTimeout or timeLimit, or raise consumer_timeout")
+                            .formatted(intake.longestHold(), options.consumerTimeout()));
+        }
+    }
+}

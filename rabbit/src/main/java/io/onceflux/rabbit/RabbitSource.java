@@ -1,0 +1,139 @@
+package io.onceflux.rabbit;
+
+import com.rabbitmq.client.AuthenticationFailureException;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.PossibleAuthenticationFailureException;
+import io.onceflux.Delivery;
+import io.onceflux.Intake;
+import io.onceflux.InvalidSetupException;
+import java.time.Duration;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Deliveries of one queue, from generation to generation: when a channel ends, whether by an error or by completing, the next
+ * one is opened after a pause, and only once the consumer's database takes writes.
+ */
+final class RabbitSource {
+
+    private static final Duration CLOSING = Duration.ofSeconds(10);
+
+    private final RabbitOptions options;
+    private final Intake intake;
+    private final BrokerConnections connections;
+    private final DeadLetterPublisher deadLetters;
+    private final Topology topology;
+    private final Scheduler broker;
+    private final long start = System.nanoTime();
+    private boolean hasConsumed;
+    private int failures;
+    private @Nullable String ended;
+
+    RabbitSource(RabbitOptions options, Intake intake) {
+        this.options = options;
+        this.intake = intake;
+        this.connections = new BrokerConnections(options);
+        this.deadLetters = new DeadLetterPublisher(options, connections);
+        this.topology = new Topology(options);
+        this.broker = Schedulers.fromExecutorService(
+                Executors.newSingleThreadExecutor(task -> {
+                    Thread thread = new Thread(task, "onceflux-rabbit-" + options.queue());
+                    thread.setDaemon(true);
+                    return thread;
+                }),
+                "onceflux-rabbit");
+    }
+
+    Flux<Delivery<byte[]>> deliveries() {
+        return generation()
+                .onErrorResume(this::afterError)
+                .repeatWhen(ends -> ends.concatMap(count -> Mono.defer(this::pause)));
+    }
+
+    private Flux<Delivery<byte[]>> generation() {
+        return intake.ready()
+                .thenMany(Flux.usingWhen(
+                        Mono.fromCallable(this::open).subscribeOn(broker), this::consume, Generation::close));
+    }
+
+    private Generation open() throws Exception {
+        Connection connection = connections.openNow("consumer");
+        try {
+            topology.ensure(connection);
+        } catch (Exception e) {
+            connection.abort(1_000);
+            throw e;
+        }
+        hasConsumed = true;
+        failures = 0;
+        return new Generation(options, intake, connection, deadLetters, broker);
+    }
+
+    private Flux<Delivery<byte[]>> consume(Generation generation) {
+        return generation.deliveries(prefetch()).doOnComplete(() -> ended = generation.endedBecause());
+    }
+
+    private int prefetch() {
+        Integer chosen = options.prefetch();
+        return chosen != null ? chosen : Math.min(intake.maxInFlight(), 65_535);
+    }
+
+    /** Until the first subscription has worked, a wrong set-up fails; afterwards everything is ridden out. */
+    private Flux<Delivery<byte[]>> afterError(Throwable error) {
+        ended = String.valueOf(error);
+        if (hasConsumed) {
+            return Flux.empty();
+        }
+        if (error instanceof InvalidSetupException) {
+            return Flux.error(error);
+        }
+        if (error instanceof AuthenticationFailureException
+                || error instanceof PossibleAuthenticationFailureException
+                || Refusals.isAbout(error, Refusals.NOT_ALLOWED)
+                || Refusals.isAbout(error, Refusals.ACCESS_REFUSED)) {
+            return Flux.error(new InvalidSetupException(
+                    "RabbitMQ at %s refuses the login: check user, password and virtual host of the ConnectionFactory."
+                            .formatted(options.broker()),
+                    error));
+        }
+        Duration since = Duration.ofNanos(System.nanoTime() - start);
+        if (since.compareTo(options.startLimit()) > 0) {
+            return Flux.error(new InvalidSetupException(
+                    ("RabbitMQ at %s could not be reached for %d s: check host and port of the ConnectionFactory, and whether"
+                                    + " the broker runs. It said: %s")
+                            .formatted(options.broker(), options.startLimit().toSeconds(), error),
+                    error));
+        }
+        return Flux.empty();
+    }
+
+    private Mono<Long> pause() {
+        Duration pause = backoff(++failures);
+        intake.listener()
+                .onWarning("the subscription to queue '%s' at %s ended, and is made again in %d ms: %s"
+                        .formatted(options.queue(), options.broker(), pause.toMillis(), ended));
+        return Mono.delay(pause);
+    }
+
+    private Duration backoff(int n) {
+        long doubled = options.minBackoff().toMillis() << Math.min(n - 1, 20);
+        long millis = Math.min(doubled, options.maxBackoff().toMillis());
+        return Duration.ofMillis(
+                Math.max(1, millis - ThreadLocalRandom.current().nextLong(millis / 2 + 1)));
+    }
+
+    /** What was due on the broker's thread is done first. */
+    Mono<Void> close() {
+        return Mono.fromRunnable(() -> {})
+                .subscribeOn(broker)
+                .then(deadLetters.close())
+                .then(Mono.defer(broker::disposeGracefully))
+                .timeout(CLOSING)
+                .onErrorResume(error -> Mono.fromRunnable(broker::dispose));
+    }
+}
