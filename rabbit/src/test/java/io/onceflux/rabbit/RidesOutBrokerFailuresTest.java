@@ -147,6 +147,7 @@ class RidesOutBrokerFailuresTest {
                 database.pool(6),
                 (order, db) -> Mono.delay(Duration.ofMillis(5)).then(order.apply(db)))) {
             await().until(() -> database.effects() >= 50);
+            service.ctl("eval", "mnesia:dump_log()."); // The broker writes new queues to disk some seconds later.
             service.kill();
             await().until(() -> !running.listener.warnings.isEmpty());
             service.restart();
