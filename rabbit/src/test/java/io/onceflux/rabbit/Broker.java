@@ -101,6 +101,21 @@ final class Broker implements AutoCloseable {
         });
     }
 
+    /** Publishes many messages of a size, with ids that count up. */
+    void publishMany(int count, int size) {
+        byte[] body = new byte[size];
+        onChannel(channel -> {
+            channel.confirmSelect();
+            for (int i = 0; i < count; i++) {
+                channel.basicPublish("", queue, properties("order-" + i).build(), body);
+                if (i % 1_000 == 0) {
+                    channel.waitForConfirmsOrDie(LIMIT.toMillis());
+                }
+            }
+            channel.waitForConfirmsOrDie(LIMIT.toMillis());
+        });
+    }
+
     static BasicProperties.Builder properties(String id) {
         return new BasicProperties.Builder().messageId(id).deliveryMode(2).headers(new HashMap<>());
     }
@@ -138,7 +153,15 @@ final class Broker implements AutoCloseable {
 
     /** Messages that wait or are unacknowledged, as the broker tells. Slow: it starts the broker's command line. */
     long backlog() {
-        return service.ctl("-q", "list_queues", "name", "messages")
+        return count("messages");
+    }
+
+    long unacknowledged() {
+        return count("messages_unacknowledged");
+    }
+
+    private long count(String column) {
+        return service.ctl("-q", "list_queues", "name", column)
                 .lines()
                 .filter(line -> line.startsWith(queue + "\t"))
                 .map(line -> Long.parseLong(line.substring(queue.length() + 1).strip()))

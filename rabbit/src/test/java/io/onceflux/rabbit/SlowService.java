@@ -1,0 +1,33 @@
+package io.onceflux.rabbit;
+
+import io.onceflux.Delivery;
+import io.onceflux.IdempotentConsumer;
+import io.onceflux.Order;
+import io.onceflux.Outcome;
+import io.r2dbc.spi.ConnectionFactories;
+import java.time.Duration;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** A service with a slow effect that stops clean on SIGTERM. */
+final class SlowService {
+
+    private SlowService() {}
+
+    public static void main(String[] args) {
+        IdempotentConsumer<Order> consumer = IdempotentConsumer.<Order>named("loyalty")
+                .identifiedByMessageId()
+                .lanes(4)
+                .effect((order, db) -> Mono.delay(Duration.ofMillis(5)).then(order.note(db)))
+                .build(ConnectionFactories.get(
+                        args[2].replace("r2dbc:postgresql:", "r2dbc:pool:postgresql:") + "?maxSize=6"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> consumer.stop().block(Duration.ofSeconds(20))));
+        Flux<Outcome> outcomes = RabbitDeliveries.from(RabbitOptions.queue(args[1])
+                        .uri(args[0])
+                        .prefetch(Integer.parseInt(args[3]))
+                        .build())
+                .map(Delivery.<byte[], Order>decoding(body -> Order.of("n-" + body.length)))
+                .transform(consumer);
+        outcomes.then().block();
+    }
+}
