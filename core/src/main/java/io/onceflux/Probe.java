@@ -3,6 +3,7 @@ package io.onceflux;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import reactor.core.publisher.Mono;
 import reactor.util.retry.Retry;
 
@@ -34,8 +35,10 @@ final class Probe {
 
     private Mono<Void> write() {
         return Mono.defer(() -> {
-            MessageKey key =
-                    new MessageKey(settings.consumer(), UUID.randomUUID().toString());
+            // Not UUID.randomUUID: its SecureRandom reads from a file, and this may be an event loop.
+            ThreadLocalRandom random = ThreadLocalRandom.current();
+            String nobodys = new UUID(random.nextLong(), random.nextLong()).toString();
+            MessageKey key = new MessageKey(settings.consumer(), nobodys);
             return transactions
                     .inRolledBackTransaction(
                             connection -> claims.claim(connection, List.of(key), settings.lockTimeout())

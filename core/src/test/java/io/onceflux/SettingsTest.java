@@ -24,8 +24,8 @@ class SettingsTest {
         return Stream.of(
                 wrong("lanes", builder -> builder.lanes(0)),
                 wrong("maxInFlight", builder -> builder.maxInFlight(0)),
-                wrong("maxInFlight (3) must be at least lanes (4)", builder -> builder.lanes(4)
-                        .maxInFlight(3)),
+                wrong("maxInFlight (4) must be more than lanes (4)", builder -> builder.lanes(4)
+                        .maxInFlight(4)),
                 wrong("timeLimit", builder -> builder.timeLimit(Duration.ZERO)),
                 wrong("lockTimeout", builder -> builder.lockTimeout(Duration.ofNanos(1))),
                 wrong("controlLimit", builder -> builder.controlLimit(Duration.ofSeconds(-1))),
