@@ -77,7 +77,7 @@ class StartupTest {
             too_wide    | (consumer text, message_key text, processed_at timestamptz, PRIMARY KEY (consumer, message_key, processed_at))  |  | has no unique index on exactly
             too_narrow  | (consumer text, message_key text UNIQUE, processed_at timestamptz)  |  | has no unique index on exactly
             partial     | (consumer text, message_key text, processed_at timestamptz) | CREATE UNIQUE INDEX ON partial (consumer, message_key) WHERE consumer <> 'x' | on ("consumer", "message_key") is partial, deferrable or invalid; it must be none of these.
-            deferrable  | (consumer text, message_key text, processed_at timestamptz, UNIQUE (consumer, message_key) DEFERRABLE) |  | is partial, deferrable or invalid
+            late_check  | (consumer text, message_key text, processed_at timestamptz, UNIQUE (consumer, message_key) DEFERRABLE) |  | is partial, deferrable or invalid
             on_lower    | (consumer text, message_key text, processed_at timestamptz) | CREATE UNIQUE INDEX ON on_lower (consumer, lower(message_key)) | has no unique index on exactly
             fuzzy       | (consumer text, message_key text COLLATE ignore_case, processed_at timestamptz, PRIMARY KEY (consumer, message_key)) |  | has a nondeterministic collation, for which different ids are equal; use COLLATE "C".
             more        | (consumer text, message_key text, processed_at timestamptz, tenant text NOT NULL, PRIMARY KEY (consumer, message_key)) |  | Table more has NOT NULL columns without a default that a claim does not fill: [tenant]. Give them a default.
