@@ -25,8 +25,8 @@ final class TransactionControl {
     private static final Pattern BLANK = Pattern.compile("(?:[\\s;]++|--[^\\n]*+|/\\*.*?\\*/)++", Pattern.DOTALL);
 
     /** Comments, and text in quotes: a semicolon in them ends nothing. */
-    private static final Pattern OPAQUE = Pattern.compile(
-            "--[^\\n]*+|/\\*.*?\\*/|'[^']*+'|\"[^\"]*+\"|(\\$\\w*+\\$).*?\\1", Pattern.DOTALL);
+    private static final Pattern OPAQUE =
+            Pattern.compile("--[^\\n]*+|/\\*.*?\\*/|'[^']*+'|\"[^\"]*+\"|(\\$\\w*+\\$).*?\\1", Pattern.DOTALL);
 
     private TransactionControl() {}
 

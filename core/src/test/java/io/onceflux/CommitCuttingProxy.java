@@ -94,8 +94,7 @@ final class CommitCuttingProxy implements AutoCloseable {
     }
 
     private static boolean endsWithCommit(byte[] buffer, int n) {
-        return n >= COMMIT.length
-                && Arrays.equals(Arrays.copyOfRange(buffer, n - COMMIT.length, n), COMMIT);
+        return n >= COMMIT.length && Arrays.equals(Arrays.copyOfRange(buffer, n - COMMIT.length, n), COMMIT);
     }
 
     private static boolean takeOne(AtomicInteger counter) {

@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -81,7 +82,8 @@ class ConflictTest {
     @Test
     void theIsolationLevelIsTheOneThatWasAskedFor() {
         run(
-                orders((order, db) -> db.sql("INSERT INTO point_ledger SELECT :o, current_setting('transaction_isolation'), 0")
+                orders((order, db) -> db.sql(
+                                        "INSERT INTO point_ledger SELECT :o, current_setting('transaction_isolation'), 0")
                                 .bind("o", order.id())
                                 .then())
                         .isolation(Isolation.SERIALIZABLE)
@@ -94,13 +96,12 @@ class ConflictTest {
     @Test
     void copiesThatWaitForALongEffectHoldUpNoOtherMessageAndOneTakesOverAfterItsRollback() {
         Sinks.Empty<Void> end = Sinks.empty();
-        Mono<Outcome> long1 = orders((order, db) -> order.note(db).then(end.asMono()))
+        CompletableFuture<Outcome> long1 = orders((order, db) -> order.note(db).then(end.asMono()))
                 .failurePolicy(policy().maxAttempts(1).build())
                 .processBudget(Duration.ofSeconds(60))
                 .build(pool)
                 .process(TestDelivery.order("A"))
-                .cache();
-        long1.subscribe();
+                .toFuture();
         org.awaitility.Awaitility.await()
                 .untilAsserted(() -> assertThat(database.openTransactions()).isEqualTo(1));
 
@@ -112,7 +113,7 @@ class ConflictTest {
             deliveries.add(TestDelivery.order("other-" + i));
         }
         RecordingListener told = new RecordingListener();
-        Mono<List<Outcome>> second = Flux.fromIterable(deliveries)
+        CompletableFuture<List<Outcome>> second = Flux.fromIterable(deliveries)
                 .<Delivery<Order>>map(delivery -> delivery)
                 .transform(orders(Order::apply)
                         .orderedBy(Order::id)
@@ -121,16 +122,15 @@ class ConflictTest {
                         .listener(told)
                         .build(database.pool(5)))
                 .collectList()
-                .cache();
-        second.subscribe();
+                .toFuture();
         org.awaitility.Awaitility.await().untilAsserted(() -> {
             assertThat(told.retries).hasSizeGreaterThan(3);
             assertThat(database.effects()).isGreaterThan(30);
         });
-        end.tryEmitError(new IllegalStateException("rolled back"));
+        end.emitError(new IllegalStateException("rolled back"), Sinks.EmitFailureHandler.FAIL_FAST);
 
-        assertThat(long1.block()).isInstanceOf(Outcome.Failed.class);
-        List<Outcome> outcomes = Objects.requireNonNull(second.block());
+        assertThat(long1.join()).isInstanceOf(Outcome.Failed.class);
+        List<Outcome> outcomes = second.join();
         assertThat(outcomes).filteredOn(Outcome.Applied.class::isInstance).hasSize(51);
         assertThat(outcomes).filteredOn(Outcome.Duplicate.class::isInstance).hasSize(9);
         assertThat(told.sqlStatesOfRetries()).containsOnly("55P03");
@@ -140,8 +140,7 @@ class ConflictTest {
 
     @Test
     void aConflictThatATriggerRaisesOnceIsTriedAgainInANewTransaction() {
-        database.run(
-                """
+        database.run("""
                 CREATE TABLE guarded (id text PRIMARY KEY);
                 CREATE SEQUENCE IF NOT EXISTS tries;
                 ALTER SEQUENCE tries RESTART;
@@ -172,8 +171,7 @@ class ConflictTest {
     void aUniqueViolationOfTheEffectsOwnTableIsPermanentUnderReadCommitted() {
         database.run("CREATE TABLE guarded (id text PRIMARY KEY); INSERT INTO guarded VALUES ('taken')");
         RecordingListener told = new RecordingListener();
-        Failure failure = failureOf(run(
-                orders(takes("taken")).listener(told).build(pool), TestDelivery.order("1")));
+        Failure failure = failureOf(run(orders(takes("taken")).listener(told).build(pool), TestDelivery.order("1")));
 
         assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
         assertThat(failure.sqlState()).isEqualTo("23505");
@@ -206,14 +204,13 @@ class ConflictTest {
         Effect<Order> crossing = (order, db) -> add(db, order.id().equals("1") ? "x" : "y")
                 .then(Mono.defer(() -> {
                     if (first.incrementAndGet() == 2) {
-                        both.tryEmitEmpty();
+                        both.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
                     }
                     return both.asMono();
                 }))
                 .then(add(db, order.id().equals("1") ? "y" : "x"))
                 .then(order.note(db));
-        IdempotentConsumer<Order> consumer =
-                orders(crossing).listener(told).build(pool);
+        IdempotentConsumer<Order> consumer = orders(crossing).listener(told).build(pool);
         List<Outcome> outcomes = Flux.just("1", "2")
                 .flatMap(id -> consumer.process(TestDelivery.order(id)))
                 .collectList()
@@ -232,7 +229,8 @@ class ConflictTest {
         TestDelivery<Order> orphan = TestDelivery.order("1");
         Failure foreignKey = failureOf(run(
                 orders((order, db) -> order.note(db)
-                                .then(db.sql("INSERT INTO guarded VALUES ('nobody', 'a')").then()))
+                                .then(db.sql("INSERT INTO guarded VALUES ('nobody', 'a')")
+                                        .then()))
                         .build(pool),
                 orphan));
         assertThat(foreignKey.sqlState()).isEqualTo("23503");
@@ -241,7 +239,8 @@ class ConflictTest {
 
         Failure unique = failureOf(run(
                 orders((order, db) -> order.note(db)
-                                .then(db.sql("INSERT INTO guarded VALUES (NULL, 'a'), (NULL, 'a')").then()))
+                                .then(db.sql("INSERT INTO guarded VALUES (NULL, 'a'), (NULL, 'a')")
+                                        .then()))
                         .build(pool),
                 TestDelivery.order("2")));
         assertThat(unique.sqlState()).isEqualTo("23505");

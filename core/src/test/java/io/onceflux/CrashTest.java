@@ -56,18 +56,19 @@ class CrashTest {
 
         public static void main(String[] args) {
             String moment = args[1];
-            ConnectionPool pool = new ConnectionPool(ConnectionPoolConfiguration.builder(ConnectionFactories.get(args[0]))
-                    .maxSize(10)
-                    .build());
+            ConnectionPool pool =
+                    new ConnectionPool(ConnectionPoolConfiguration.builder(ConnectionFactories.get(args[0]))
+                            .maxSize(10)
+                            .build());
             Effect<Order> effect = (order, db) -> order.apply(db).then(hang("effect", moment));
-            TestDelivery<Order> delivery =
-                    TestDelivery.order("1").answering(hang("acknowledgement", moment));
+            TestDelivery<Order> delivery = TestDelivery.order("1").answering(hang("acknowledgement", moment));
             Consumers.orders(effect)
                     .timeLimit(Duration.ofMinutes(5))
                     .settleLimit(Duration.ofMinutes(5))
                     .processBudget(Duration.ofMinutes(5))
                     .build(pool)
                     .process(delivery)
+                    .then()
                     .block();
         }
 

@@ -71,8 +71,7 @@ class CustomTablesTest {
         appliesOnceIn(table, "0191D2A8-0000-7000-8000-00000000ABCD");
 
         TestDelivery<Order> noUuid = TestDelivery.order("order-1");
-        Failure failure =
-                failureOf(run(orders(Order::apply).claimTable(table).build(pool), noUuid));
+        Failure failure = failureOf(run(orders(Order::apply).claimTable(table).build(pool), noUuid));
         assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
         assertThat(failure.reason())
                 .isEqualTo("the message id is no UUID, but the claim table's key column is of type uuid");
@@ -81,7 +80,8 @@ class CustomTablesTest {
 
     @Test
     void aColumnThatIsTooShortForAnIdMakesItADeadLetterAndNotATruncatedKey() {
-        database.run("CREATE TABLE short (consumer text, message_key varchar(10), PRIMARY KEY (consumer, message_key))");
+        database.run(
+                "CREATE TABLE short (consumer text, message_key varchar(10), PRIMARY KEY (consumer, message_key))");
         RecordingListener listener = new RecordingListener();
         IdempotentConsumer<Order> consumer = orders(Order::apply)
                 .claimTable(ClaimTable.named("short").withoutProcessedAt())
@@ -103,21 +103,23 @@ class CustomTablesTest {
         ClaimTable table = ClaimTable.named("one_column").withoutProcessedAt().withOneColumnKey("message_id");
         appliesOnceIn(table, "one column");
 
-        ClaimTable sameByAnotherName =
-                ClaimTable.named("one_column").inSchema("public").withoutProcessedAt().withOneColumnKey("message_id");
+        ClaimTable sameByAnotherName = ClaimTable.named("one_column")
+                .inSchema("public")
+                .withoutProcessedAt()
+                .withOneColumnKey("message_id");
         IdempotentConsumer<Order> second =
                 named("billing", Order::apply).claimTable(sameByAnotherName).build(pool);
         assertThatThrownBy(() -> run(second, TestDelivery.order("2")))
                 .isInstanceOf(InvalidSetupException.class)
-                .hasMessage("Table public.one_column has a one-column key and serves consumer 'loyalty' already; for 'billing'"
-                        + " it would take the same message for a duplicate. Give 'billing' a table of its own, or add a column"
-                        + " for the consumer.");
+                .hasMessage(
+                        "Table public.one_column has a one-column key and serves consumer 'loyalty' already; for 'billing'"
+                                + " it would take the same message for a duplicate. Give 'billing' a table of its own, or add a column"
+                                + " for the consumer.");
     }
 
     @Test
     void aPartitionThatIsMissingIsHeldAndNoDeadLetter() {
-        database.run(
-                """
+        database.run("""
                 CREATE TABLE parted (consumer text, message_key text, PRIMARY KEY (consumer, message_key))
                     PARTITION BY LIST (consumer);
                 CREATE TABLE parted_other PARTITION OF parted FOR VALUES IN ('other')""");
@@ -144,7 +146,10 @@ class CustomTablesTest {
     void creatingATableIsRepeatableAndMayBeDoneByEightAtOnce() {
         for (int round = 0; round < 5; round++) {
             ClaimTable table = ClaimTable.named("created_" + round);
-            Flux.range(0, 8).flatMap(n -> table.create(pool).thenReturn(n), 8).blockLast();
+            Flux.range(0, 8)
+                    .flatMap(n -> table.create(pool).thenReturn(n), 8)
+                    .then()
+                    .block();
             table.create(pool).block();
             appliesOnceIn(table, "created " + round);
         }

@@ -106,6 +106,7 @@ class CutOffTest {
                     .subscribe();
             Mono.delay(Duration.ofMillis(ThreadLocalRandom.current().nextInt(120)))
                     .doOnNext(now -> running.dispose())
+                    .then()
                     .block();
             database.assertNothingLeaked();
             for (TestDelivery<Order> delivery : deliveries) {
@@ -136,7 +137,8 @@ class CutOffTest {
                             .lanes(1)
                             .timeLimit(Duration.ofMillis(50))
                             .lockTimeout(Duration.ofMillis(40))
-                            .failurePolicy(policy().maxAttempts(1).alarmAfter(1_000).build())
+                            .failurePolicy(
+                                    policy().maxAttempts(1).alarmAfter(1_000).build())
                             .build(small),
                     deliveries);
 
@@ -210,8 +212,8 @@ class CutOffTest {
                             .build(pool))
                     .subscribe();
             try {
-                await().during(Duration.ofMillis(200)).untilAsserted(() -> assertThat(taken)
-                        .hasSizeBetween(maxInFlight - 3, maxInFlight));
+                await().during(Duration.ofMillis(200))
+                        .untilAsserted(() -> assertThat(taken).hasSizeBetween(maxInFlight - 3, maxInFlight));
             } finally {
                 running.dispose();
             }

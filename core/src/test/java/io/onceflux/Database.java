@@ -31,8 +31,7 @@ final class Database implements AutoCloseable {
         this.service = service;
         this.name = service.newDatabase();
         this.direct = new PostgresqlConnectionFactory(configuration().build());
-        run(
-                """
+        run("""
                 CREATE TABLE balances (customer_id text PRIMARY KEY, points bigint NOT NULL);
                 CREATE TABLE point_ledger (order_id text NOT NULL, customer_id text NOT NULL, points bigint NOT NULL)""");
         run(ClaimTable.processedMessages().createSql());
@@ -142,17 +141,19 @@ final class Database implements AutoCloseable {
     /** No pool has a connection in use, and no session on the server has a transaction open. */
     void assertNothingLeaked() {
         await().atMost(Duration.ofSeconds(10))
-                .untilAsserted(() -> assertThat(pools).allSatisfy(pool -> assertThat(
-                                pool.getMetrics().orElseThrow().acquiredSize())
-                        .as("connections in use")
-                        .isZero()));
+                .untilAsserted(() -> assertThat(pools)
+                        .allSatisfy(pool -> assertThat(
+                                        pool.getMetrics().orElseThrow().acquiredSize())
+                                .as("connections in use")
+                                .isZero()));
         await().atMost(Duration.ofSeconds(10))
                 .untilAsserted(() -> assertThat(openTransactions()).isZero());
     }
 
     long openTransactions() {
-        return count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
-                + " AND pid <> pg_backend_pid()");
+        return count(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
+                        + " AND pid <> pg_backend_pid()");
     }
 
     void terminateSessions() {
@@ -166,6 +167,7 @@ final class Database implements AutoCloseable {
 
     @Override
     public void close() {
-        pools.forEach(pool -> pool.disposeLater().onErrorResume(e -> Mono.empty()).block(LIMIT));
+        pools.forEach(
+                pool -> pool.disposeLater().onErrorResume(e -> Mono.empty()).block(LIMIT));
     }
 }

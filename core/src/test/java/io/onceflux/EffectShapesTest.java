@@ -50,10 +50,13 @@ class EffectShapesTest {
                 Named.of("an empty Mono", (order, db) -> order.note(db)),
                 Named.of("a Mono with a value", (order, db) -> order.note(db).thenReturn("done")),
                 Named.of("a Flux of none", (order, db) -> order.note(db).thenMany(Flux.empty())),
-                Named.of("a Flux of five", (order, db) -> Flux.range(0, 5)
-                        .concatMap(n -> n == 4 ? order.note(db).thenReturn(n) : Mono.just(n))),
-                Named.of("a Flux that writes after its first element", (order, db) ->
-                        Flux.just(1).concatWith(order.note(db).thenReturn(2))));
+                Named.of(
+                        "a Flux of five",
+                        (order, db) -> Flux.range(0, 5)
+                                .concatMap(n -> n == 4 ? order.note(db).thenReturn(n) : Mono.just(n))),
+                Named.of(
+                        "a Flux that writes after its first element",
+                        (order, db) -> Flux.just(1).concatWith(order.note(db).thenReturn(2))));
     }
 
     @ParameterizedTest
@@ -85,24 +88,27 @@ class EffectShapesTest {
                 }),
                 Named.of("an error signal", (order, db) -> order.note(db).then(Mono.error(new Exception("checked")))),
                 Named.of("an Error signal", (order, db) -> order.note(db).then(Mono.error(new LinkageError("late")))),
-                Named.of("a StackOverflowError signal", (order, db) ->
-                        order.note(db).then(Mono.error(new StackOverflowError()))),
-                Named.of("a mapped error", (order, db) -> db.sql("INSERT INTO nowhere VALUES (1)")
-                        .then()
-                        .onErrorMap(error -> new IllegalArgumentException("without its cause"))),
-                Named.of("a throw in an operator", (order, db) -> order.note(db)
-                        .thenReturn(1)
-                        .map(n -> {
+                Named.of(
+                        "a StackOverflowError signal",
+                        (order, db) -> order.note(db).then(Mono.error(new StackOverflowError()))),
+                Named.of(
+                        "a mapped error",
+                        (order, db) -> db.sql("INSERT INTO nowhere VALUES (1)")
+                                .then()
+                                .onErrorMap(error -> new IllegalArgumentException("without its cause"))),
+                Named.of(
+                        "a throw in an operator",
+                        (order, db) -> order.note(db).thenReturn(1).map(n -> {
                             throw new IllegalStateException("in map");
                         })),
-                Named.of("an Error in an operator", (order, db) -> order.note(db)
-                        .thenReturn(1)
-                        .map(n -> {
+                Named.of(
+                        "an Error in an operator",
+                        (order, db) -> order.note(db).thenReturn(1).map(n -> {
                             throw new AssertionError("in map");
                         })),
-                Named.of("a StackOverflowError in an operator", (order, db) -> order.note(db)
-                        .thenReturn(1)
-                        .map(n -> {
+                Named.of(
+                        "a StackOverflowError in an operator",
+                        (order, db) -> order.note(db).thenReturn(1).map(n -> {
                             throw new StackOverflowError();
                         })));
     }
@@ -113,8 +119,7 @@ class EffectShapesTest {
         TestDelivery<Order> bad = TestDelivery.order("bad");
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("good", 6));
         deliveries.add(1, bad);
-        Effect<Order> sometimes =
-                (order, db) -> order.id().equals("bad") ? effect.apply(order, db) : order.apply(db);
+        Effect<Order> sometimes = (order, db) -> order.id().equals("bad") ? effect.apply(order, db) : order.apply(db);
         List<Outcome> outcomes = run(
                 orders(sometimes)
                         .lanes(2)
@@ -154,8 +159,7 @@ class EffectShapesTest {
                 .build(pool);
         for (IdempotentConsumer<Order> consumer : List.of(byId, byOrder)) {
             TestDelivery<Order> bad = TestDelivery.order("bad");
-            List<Outcome> outcomes =
-                    run(consumer, List.of(TestDelivery.order("1"), bad, TestDelivery.order("2")));
+            List<Outcome> outcomes = run(consumer, List.of(TestDelivery.order("1"), bad, TestDelivery.order("2")));
             Outcome failed = outcomes.stream()
                     .filter(Outcome.Failed.class::isInstance)
                     .findFirst()

@@ -36,7 +36,8 @@ public final class HouseRules {
             .callMethodWhere(call(
                     "(reactor\\.core\\.publisher\\.|org\\.reactivestreams\\.).*",
                     "block|blockFirst|blockLast|blockOptional|subscribe|subscribeWith|toFuture|toIterable|toStream"))
-            .because("the user subscribes; a library that does so hides errors, and one that blocks stalls an event loop");
+            .because(
+                    "the user subscribes; a library that does so hides errors, and one that blocks stalls an event loop");
 
     @ArchTest
     public static final ArchRule NOTHING_SLEEPS = noClasses()
@@ -54,18 +55,20 @@ public final class HouseRules {
             .callMethodWhere(call(".*Connection", "createStatement|createBatch"))
             .orShould()
             .callMethodWhere(call(".*\\.Batch", "add").and(outsideOf(Batch.class)))
-            .because("a statement is found where its table is; connections that hand on to others write none of their own");
+            .because(
+                    "a statement is found where its table is; connections that hand on to others write none of their own");
 
     @ArchTest
     public static final ArchRule PACKAGES_ARE_FREE_OF_CYCLES =
             slices().matching("io.onceflux.(**)").should().beFreeOfCycles().allowEmptyShould(true);
 
     @ArchTest
-    public static final ArchRule NO_STATE_IS_PUBLIC = fields()
-            .that()
+    public static final ArchRule NO_STATE_IS_PUBLIC = fields().that()
             .arePublic()
-            .and(describe("are not constants", field -> !(field.getModifiers().contains(JavaModifier.STATIC)
-                    && field.getModifiers().contains(JavaModifier.FINAL))))
+            .and(describe(
+                    "are not constants",
+                    field -> !(field.getModifiers().contains(JavaModifier.STATIC)
+                            && field.getModifiers().contains(JavaModifier.FINAL))))
             .should()
             .notBePublic()
             .allowEmptyShould(true);

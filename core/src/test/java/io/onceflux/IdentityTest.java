@@ -74,8 +74,7 @@ class IdentityTest {
     void aPayloadThatPostgresCannotStoreIsDeadLetteredWithoutARetry() {
         RecordingListener listener = new RecordingListener();
         TestDelivery<Order> delivery = new TestDelivery<>("1", new Order("a\0b", "c", 1));
-        Failure failure =
-                failureOf(run(orders(Order::apply).listener(listener).build(pool), delivery));
+        Failure failure = failureOf(run(orders(Order::apply).listener(listener).build(pool), delivery));
 
         assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
         assertThat(failure.sqlState()).isEqualTo("22021");
@@ -96,9 +95,15 @@ class IdentityTest {
         assertThat(deliveries).allMatch(TestDelivery::isDeadLettered);
         assertThat(outcomes.stream().map(outcome -> failureOf(outcome).reason()))
                 .containsExactlyInAnyOrder(
-                        "the message has no id", "the message has no id", "the message has no id",
-                        "the message id is empty", "the message id is empty", "the message id is empty",
-                        "the message id is blank", "the message id is blank", "the message id is blank");
+                        "the message has no id",
+                        "the message has no id",
+                        "the message has no id",
+                        "the message id is empty",
+                        "the message id is empty",
+                        "the message id is empty",
+                        "the message id is blank",
+                        "the message id is blank",
+                        "the message id is blank");
         assertThat(outcomes).allSatisfy(outcome -> {
             assertThat(outcome.key()).isNull();
             assertThat(failureOf(outcome).kind()).isEqualTo(FailureKind.PERMANENT);
@@ -141,16 +146,16 @@ class IdentityTest {
     @Test
     void idsAreComparedByteByByteInTheTableToo() {
         List<TestDelivery<Order>> deliveries = List.of(
-                        TestDelivery.order(Normalizer.normalize("café", Normalizer.Form.NFC)),
-                        TestDelivery.order(Normalizer.normalize("café", Normalizer.Form.NFD)),
-                        TestDelivery.order("Key"),
-                        TestDelivery.order("key"),
-                        TestDelivery.order("k"),
-                        TestDelivery.order("k "),
-                        TestDelivery.order(" k"),
-                        TestDelivery.order("smile \uD83D\uDE00"),
-                        TestDelivery.order("{a,\"b\"}\\"),
-                        TestDelivery.order("NULL"));
+                TestDelivery.order(Normalizer.normalize("café", Normalizer.Form.NFC)),
+                TestDelivery.order(Normalizer.normalize("café", Normalizer.Form.NFD)),
+                TestDelivery.order("Key"),
+                TestDelivery.order("key"),
+                TestDelivery.order("k"),
+                TestDelivery.order("k "),
+                TestDelivery.order(" k"),
+                TestDelivery.order("smile \uD83D\uDE00"),
+                TestDelivery.order("{a,\"b\"}\\"),
+                TestDelivery.order("NULL"));
         assertThat(run(loyalty(pool), deliveries)).allMatch(Outcome.Applied.class::isInstance);
         assertThat(database.texts("SELECT message_key FROM processed_messages"))
                 .containsExactlyInAnyOrderElementsOf(

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -50,10 +51,8 @@ class LanesTest {
     void aSlowKeyHoldsUpItsOwnLaneOnlyWithinTheInFlightBudget() {
         Sinks.Empty<Void> end = Sinks.empty();
         RecordingListener listener = new RecordingListener();
-        IdempotentConsumer<Order> consumer = orders(cheap(end.asMono()))
-                .listener(listener)
-                .maxInFlight(200)
-                .build(pool);
+        IdempotentConsumer<Order> consumer =
+                orders(cheap(end.asMono())).listener(listener).maxInFlight(200).build(pool);
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("k", 1_200));
         deliveries.add(0, TestDelivery.order("slow"));
         var outcomes = reactor.core.publisher.Flux.fromIterable(deliveries)
@@ -62,11 +61,12 @@ class LanesTest {
                 .collectList()
                 .toFuture();
 
-        org.awaitility.Awaitility.await().untilAsserted(() -> assertThat(listener.outcomes)
-                .as("what the other three lanes did meanwhile")
-                .hasSizeGreaterThan(200));
+        org.awaitility.Awaitility.await()
+                .untilAsserted(() -> assertThat(listener.outcomes)
+                        .as("what the other three lanes did meanwhile")
+                        .hasSizeGreaterThan(200));
         assertThat(outcomes).isNotDone();
-        end.tryEmitEmpty();
+        end.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
 
         org.awaitility.Awaitility.await().atMost(Duration.ofSeconds(60)).until(outcomes::isDone);
         assertThat(outcomes.join()).hasSize(1_201).allMatch(Outcome.Applied.class::isInstance);
@@ -78,15 +78,11 @@ class LanesTest {
         List<TestDelivery<Order>> deliveries = IntStream.range(0, 200)
                 .mapToObj(n -> new TestDelivery<>("m" + n, new Order("m" + n, "customer-" + n % 7, n)))
                 .toList();
-        run(
-                orders(LanesTest::unevenly)
-                        .orderedBy(Order::customer)
-                        .build(pool),
-                deliveries);
+        run(orders(LanesTest::unevenly).orderedBy(Order::customer).build(pool), deliveries);
 
         Map<Object, Long> last = new HashMap<>();
         for (Map<String, Object> row : database.rows("SELECT customer_id, points FROM point_ledger ORDER BY ctid")) {
-            long number = (Long) row.get("points");
+            long number = (Long) Objects.requireNonNull(row.get("points"));
             assertThat(number).isGreaterThan(last.getOrDefault(row.get("customer_id"), -1L));
             last.put(row.get("customer_id"), number);
         }
@@ -106,9 +102,7 @@ class LanesTest {
             long tries = calls.stream().filter(order.id()::equals).count();
             return tries < 3 ? Mono.error(new IllegalStateException("again")) : order.note(db);
         };
-        run(
-                orders(failsTwice).orderedBy(order -> "one lane").build(pool),
-                TestDelivery.orders("", 3));
+        run(orders(failsTwice).orderedBy(order -> "one lane").build(pool), TestDelivery.orders("", 3));
         assertThat(calls).containsExactly("0", "0", "0", "1", "1", "1", "2", "2", "2");
         database.assertAppliedOnce(3);
     }
@@ -119,7 +113,9 @@ class LanesTest {
         Effect<Order> greedy = (order, db) -> order.id().startsWith("greedy")
                 ? order.note(db)
                         .then(Mono.usingWhen(
-                                five.create(), connection -> Mono.delay(Duration.ofMillis(20)), connection -> connection.close()))
+                                five.create(),
+                                connection -> Mono.delay(Duration.ofMillis(20)),
+                                connection -> connection.close()))
                 : order.note(db);
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("greedy", 20));
         deliveries.addAll(TestDelivery.orders("modest", 10));

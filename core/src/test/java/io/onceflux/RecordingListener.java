@@ -9,7 +9,12 @@ import org.jspecify.annotations.Nullable;
 /** A listener that keeps what it is told. */
 final class RecordingListener implements ConsumerListener {
 
-    record Retry(Delivery<?> delivery, FailureKind kind, int attempt, @Nullable String sqlState, Throwable error) {}
+    record Retry(
+            Delivery<?> delivery,
+            FailureKind kind,
+            int attempt,
+            @Nullable String sqlState,
+            Throwable error) {}
 
     final List<Outcome> outcomes = new CopyOnWriteArrayList<>();
     final List<Retry> retries = new CopyOnWriteArrayList<>();

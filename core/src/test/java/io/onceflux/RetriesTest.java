@@ -69,7 +69,8 @@ class RetriesTest {
     @Test
     void aUniqueViolationUnderASnapshotIsAConflictOnce() {
         snapshots.set(true);
-        assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505")).kind())
+        assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505"))
+                        .kind())
                 .isEqualTo(FailureKind.CONFLICT);
         assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505")))
                 .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
@@ -95,7 +96,8 @@ class RetriesTest {
     @Test
     void aMessageThatAloneFailsAsInfrastructureWhileProbesSucceedIsQuarantined() {
         for (int i = 0; i < 3; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false).held())
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false)
+                            .held())
                     .isTrue();
         }
         assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false))

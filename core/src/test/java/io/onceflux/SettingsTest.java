@@ -24,16 +24,18 @@ class SettingsTest {
         return Stream.of(
                 wrong("lanes", builder -> builder.lanes(0)),
                 wrong("maxInFlight", builder -> builder.maxInFlight(0)),
-                wrong("maxInFlight (4) must be more than lanes (4)", builder -> builder.lanes(4)
-                        .maxInFlight(4)),
+                wrong(
+                        "maxInFlight (4) must be more than lanes (4)",
+                        builder -> builder.lanes(4).maxInFlight(4)),
                 wrong("timeLimit", builder -> builder.timeLimit(Duration.ZERO)),
                 wrong("lockTimeout", builder -> builder.lockTimeout(Duration.ofNanos(1))),
                 wrong("controlLimit", builder -> builder.controlLimit(Duration.ofSeconds(-1))),
                 wrong("settleLimit", builder -> builder.settleLimit(Duration.ZERO)),
                 wrong("startLimit", builder -> builder.startLimit(Duration.ZERO)),
                 wrong("processBudget", builder -> builder.processBudget(Duration.ZERO)),
-                wrong("lockTimeout (PT10S) must be shorter than timeLimit (PT10S)", builder -> builder.timeLimit(
-                        Duration.ofSeconds(10))));
+                wrong(
+                        "lockTimeout (PT10S) must be shorter than timeLimit (PT10S)",
+                        builder -> builder.timeLimit(Duration.ofSeconds(10))));
     }
 
     private static Arguments wrong(String named, Consumer<ConsumerBuilder<Order>> change) {
@@ -101,8 +103,9 @@ class SettingsTest {
                 policy("maxAttempts", builder -> builder.maxAttempts(0)),
                 policy("minBackoff", builder -> builder.backoff(Duration.ZERO, Duration.ofSeconds(1))),
                 policy("maxBackoff", builder -> builder.backoff(Duration.ofMillis(1), Duration.ZERO)),
-                policy("minBackoff (PT2S) must not be longer than maxBackoff (PT1S)", builder -> builder.backoff(
-                        Duration.ofSeconds(2), Duration.ofSeconds(1))),
+                policy(
+                        "minBackoff (PT2S) must not be longer than maxBackoff (PT1S)",
+                        builder -> builder.backoff(Duration.ofSeconds(2), Duration.ofSeconds(1))),
                 policy("conflictTimeout", builder -> builder.conflictTimeout(Duration.ZERO)),
                 policy("quarantineAfter", builder -> builder.quarantineAfter(0)),
                 policy("alarmAfter", builder -> builder.alarmAfter(-1)));

@@ -57,8 +57,9 @@ class StartupTest {
     @Test
     void aPoolOfAsManyConnectionsAsLanesIsTooSmall() {
         assertThat(refusal(orders(Order::apply).lanes(5), database.pool(5)))
-                .isEqualTo("The connection pool holds at most 5 connections, but 5 lanes need 6: one a lane, and one to probe"
-                        + " the database. Raise the pool's maxSize or lower lanes.");
+                .isEqualTo(
+                        "The connection pool holds at most 5 connections, but 5 lanes need 6: one a lane, and one to probe"
+                                + " the database. Raise the pool's maxSize or lower lanes.");
     }
 
     @Test
@@ -69,10 +70,7 @@ class StartupTest {
     }
 
     @ParameterizedTest
-    @CsvSource(
-            delimiter = '|',
-            textBlock =
-                    """
+    @CsvSource(delimiter = '|', textBlock = """
             no_index    | (consumer text, message_key text, processed_at timestamptz)  |  | has no unique index on exactly ("consumer", "message_key"), so the same message could be claimed twice. Add one: CREATE UNIQUE INDEX ON "no_index" ("consumer", "message_key");
             too_wide    | (consumer text, message_key text, processed_at timestamptz, PRIMARY KEY (consumer, message_key, processed_at))  |  | has no unique index on exactly
             too_narrow  | (consumer text, message_key text UNIQUE, processed_at timestamptz)  |  | has no unique index on exactly
@@ -102,8 +100,9 @@ class StartupTest {
     void anUnloggedTableIsRefused() {
         database.run("CREATE UNLOGGED TABLE unlogged (LIKE processed_messages INCLUDING ALL)");
         assertThat(refusal(claimingIn(ClaimTable.named("unlogged")), pool))
-                .isEqualTo("Table unlogged is UNLOGGED: a crash of PostgreSQL empties it, and every message could be applied"
-                        + " again. Make it permanent: ALTER TABLE \"unlogged\" SET LOGGED;");
+                .isEqualTo(
+                        "Table unlogged is UNLOGGED: a crash of PostgreSQL empties it, and every message could be applied"
+                                + " again. Make it permanent: ALTER TABLE \"unlogged\" SET LOGGED;");
     }
 
     @Test
@@ -146,8 +145,9 @@ class StartupTest {
                 .contains("check user, password and database of the ConnectionFactory");
         assertThat(refusal(
                         orders(Order::apply),
-                        new PostgresqlConnectionFactory(
-                                database.configuration().database("no_such_database").build())))
+                        new PostgresqlConnectionFactory(database.configuration()
+                                .database("no_such_database")
+                                .build())))
                 .startsWith("PostgreSQL refuses the login (3D000)");
     }
 
@@ -175,9 +175,7 @@ class StartupTest {
             org.awaitility.Awaitility.await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
             late.restart();
 
-            org.awaitility.Awaitility.await()
-                    .atMost(Duration.ofSeconds(30))
-                    .until(outcome::isDone);
+            org.awaitility.Awaitility.await().atMost(Duration.ofSeconds(30)).until(outcome::isDone);
             assertThat(outcome.join()).hasExactlyElementsOfTypes(Outcome.Applied.class);
             ofLate.assertAppliedOnce(1);
         }

@@ -68,7 +68,7 @@ class StopTest {
         CompletableFuture<Void> stopped = consumer.stop().toFuture();
         assertThat(outcomes).isNotDone();
         assertThat(stopped).isNotDone();
-        finish.tryEmitEmpty();
+        finish.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
 
         await().until(stopped::isDone);
         assertThat(outcomes).isCompletedWithValueMatching(list -> list.size() == 4);
@@ -101,8 +101,8 @@ class StopTest {
 
     @Test
     void theLimitCutsADirectCallToo() {
-        IdempotentConsumer<Order> consumer = orders((order, db) -> order.note(db).then(Mono.never()))
-                .build(pool);
+        IdempotentConsumer<Order> consumer =
+                orders((order, db) -> order.note(db).then(Mono.never())).build(pool);
         CompletableFuture<Outcome> answer =
                 consumer.process(TestDelivery.order("1")).toFuture();
         await().until(() -> database.openTransactions() == 1);
@@ -118,8 +118,8 @@ class StopTest {
     @Test
     void messagesThatAreHeldAreLetGo() {
         RecordingListener listener = new RecordingListener();
-        IdempotentConsumer<Order> consumer = orders((order, db) -> db.sql("INSERT INTO not_yet_there VALUES (1)")
-                        .then())
+        IdempotentConsumer<Order> consumer = orders((order, db) ->
+                        db.sql("INSERT INTO not_yet_there VALUES (1)").then())
                 .failurePolicy(FailurePolicy.builder()
                         .backoff(Duration.ofMinutes(1), Duration.ofMinutes(1))
                         .build())
@@ -161,7 +161,8 @@ class StopTest {
             IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
             Flux.range(0, 8)
                     .flatMap(n -> consumer.stop().subscribeOn(Schedulers.parallel()))
-                    .blockLast(Duration.ofSeconds(5));
+                    .then()
+                    .block(Duration.ofSeconds(5));
             consumer.stop().block(Duration.ofSeconds(5));
         }
     }
@@ -185,7 +186,8 @@ class StopTest {
         IdempotentConsumer<Order> consumer = orders(Order::apply).build(pool);
         CompletableFuture<List<Outcome>> outcomes =
                 source.transform(consumer).collectList().toFuture();
-        Intake intake = told.orTimeout(10, java.util.concurrent.TimeUnit.SECONDS).join();
+        Intake intake =
+                told.orTimeout(10, java.util.concurrent.TimeUnit.SECONDS).join();
 
         assertThat(List.of(intake.consumer(), intake.lanes(), intake.maxInFlight()))
                 .isEqualTo(List.of("loyalty", 4, 256));

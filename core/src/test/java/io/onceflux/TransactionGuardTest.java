@@ -70,8 +70,7 @@ class TransactionGuardTest {
 
         DatabaseClient db = DatabaseClient.create(pool);
         Mono<Boolean> claimAndWork = callers.transactional(consumer.claimInTransaction("1")
-                .flatMap(fresh ->
-                        (fresh ? Order.of("1").note(db) : Mono.<Void>empty()).thenReturn(fresh)));
+                .flatMap(fresh -> (fresh ? Order.of("1").note(db) : Mono.<Void>empty()).thenReturn(fresh)));
         assertThat(claimAndWork.block()).isTrue();
         assertThat(claimAndWork.block()).isFalse();
         database.assertAppliedOnce(1);
@@ -90,8 +89,8 @@ class TransactionGuardTest {
     @Test
     void processInsideATransactionIsRefused() {
         StepVerifier.create(callers.transactional(loyalty(pool).process(TestDelivery.order("1"))))
-                .expectErrorSatisfies(error ->
-                        assertThat(error).hasMessageContaining("process must not run inside a transaction"))
+                .expectErrorSatisfies(
+                        error -> assertThat(error).hasMessageContaining("process must not run inside a transaction"))
                 .verify();
         database.assertAppliedOnce(0);
     }
@@ -113,9 +112,8 @@ class TransactionGuardTest {
 
     @Test
     void theEffectsClientStaysInTheTransactionWhenTheReactorContextIsLost() {
-        Effect<Order> lostContext = (order, db) -> Mono.fromFuture(() -> CompletableFuture.supplyAsync(
-                        () -> order.note(db).toFuture())
-                .thenCompose(future -> future));
+        Effect<Order> lostContext = (order, db) -> Mono.fromFuture(() ->
+                CompletableFuture.supplyAsync(() -> order.note(db).toFuture()).thenCompose(future -> future));
         assertThat(run(orders(lostContext).build(pool), TestDelivery.order("committed")))
                 .isInstanceOf(Outcome.Applied.class);
 
@@ -132,7 +130,8 @@ class TransactionGuardTest {
     void whatJoinsSpringsTransactionThroughTheUsersFactoryIsInTheSameTransaction() {
         Effect<Order> springs = (order, db) -> ConnectionFactoryUtils.getConnection(pool)
                 .flatMapMany(connection -> connection
-                        .createStatement("INSERT INTO point_ledger SELECT $1, pg_current_xact_id()::text, pg_backend_pid()")
+                        .createStatement(
+                                "INSERT INTO point_ledger SELECT $1, pg_current_xact_id()::text, pg_backend_pid()")
                         .bind(0, order.id())
                         .execute())
                 .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
@@ -166,10 +165,12 @@ class TransactionGuardTest {
                 TestDelivery.order("1"));
 
         for (Mono<Void> late : List.of(
-                prepared.get(), Order.of("late").note(kept.get()), kept.get().sql("SELECT 1").then())) {
+                prepared.get(),
+                Order.of("late").note(kept.get()),
+                kept.get().sql("SELECT 1").then())) {
             StepVerifier.create(late)
-                    .expectErrorSatisfies(error -> assertThat(Causes.root(error))
-                            .hasMessageContaining("the effect of loyalty/1 has ended"))
+                    .expectErrorSatisfies(error ->
+                            assertThat(Causes.root(error)).hasMessageContaining("the effect of loyalty/1 has ended"))
                     .verify();
         }
         database.assertAppliedOnce(1);
@@ -221,16 +222,22 @@ class TransactionGuardTest {
 
     @Test
     void noOtherWayToTheConnectionCanEndTheTransactionWithSqlEither() {
-        Effect<Order> springs =
-                (order, db) -> order.note(db).then(DatabaseClient.create(pool).sql("COMMIT").then());
+        Effect<Order> springs = (order, db) ->
+                order.note(db).then(DatabaseClient.create(pool).sql("COMMIT").then());
         Effect<Order> batch = (order, db) -> order.note(db)
-                .then(db.inConnection(connection -> Flux.from(
-                                connection.createBatch().add("SELECT 1").add("COMMIT").execute())
+                .then(db.inConnection(connection -> Flux.from(connection
+                                .createBatch()
+                                .add("SELECT 1")
+                                .add("COMMIT")
+                                .execute())
                         .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
                         .then()));
         for (Effect<Order> effect : List.of(springs, batch)) {
             Outcome outcome = run(
-                    orders(effect).failurePolicy(policy().maxAttempts(1).build()).build(pool), TestDelivery.order("1"));
+                    orders(effect)
+                            .failurePolicy(policy().maxAttempts(1).build())
+                            .build(pool),
+                    TestDelivery.order("1"));
             assertThat(failureOf(outcome).reason()).contains("transaction");
         }
         database.assertAppliedOnce(0);
@@ -255,7 +262,8 @@ class TransactionGuardTest {
     void savepointsAreAnEffectsOwn() {
         Effect<Order> partly = (order, db) -> order.note(db)
                 .then(db.sql("SAVEPOINT s").then())
-                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)").then())
+                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
+                        .then())
                 .onErrorResume(error -> db.sql("ROLLBACK TO SAVEPOINT s").then())
                 .then(db.sql("RELEASE SAVEPOINT s").then());
         assertThat(run(orders(partly).build(pool), TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
@@ -265,7 +273,8 @@ class TransactionGuardTest {
     @Test
     void anErrorThatTheEffectSwallowedFailsTheCommitInsteadOfLosingTheEffect() {
         Effect<Order> swallows = (order, db) -> order.note(db)
-                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)").then())
+                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
+                        .then())
                 .onErrorComplete();
         TestDelivery<Order> delivery = TestDelivery.order("1");
         Failure failure = failureOf(run(orders(swallows).build(pool), delivery));
