@@ -80,7 +80,7 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** How many deliveries are taken from the source and not yet settled, queued or at work. Default 256. */
+    /** How many deliveries are taken from the source and not yet settled, queued or at work. More than lanes; default 256. */
     public ConsumerBuilder<T> maxInFlight(int deliveries) {
         this.maxInFlight = deliveries;
         return this;

@@ -36,11 +36,17 @@ final class ConsumerPipeline<T> {
                     .map(identify::identify)
                     .groupBy(Message::lane, queuedInLanes())
                     .flatMap(
-                            lane -> lane.concatMap(message -> handle(message).doFinally(end -> inFlight.down()), 0),
+                            lane -> lane.concatMap(
+                                    message -> toItsEnd(handle(message)).doFinally(end -> inFlight.down()), 0),
                             settings.lanes(),
                             1)
                     .takeUntilOther(lifecycle.cutOff());
         });
+    }
+
+    /** A transaction never waits, open, for a subscriber that is slow to ask for its outcome. */
+    private static Flux<Outcome> toItsEnd(Mono<Outcome> handling) {
+        return handling.flux().onBackpressureBuffer(1);
     }
 
     private Mono<Outcome> handle(Message<T> message) {
@@ -73,6 +79,6 @@ final class ConsumerPipeline<T> {
     }
 
     private int queuedInLanes() {
-        return Math.max(1, settings.maxInFlight() - settings.lanes());
+        return settings.maxInFlight() - settings.lanes();
     }
 }

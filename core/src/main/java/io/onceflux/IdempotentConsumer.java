@@ -141,6 +141,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 return startupCheck
                         .passed()
                         .then(Mono.defer(() -> handle(delivery)))
+                        .takeUntilOther(lifecycle.cutOff())
+                        .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                                "the consumer " + name() + " was stopped before the message was handled")))
                         .doFinally(end -> lifecycle.ended());
             });
         });
@@ -149,8 +152,6 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private Mono<Outcome> handle(Delivery<T> delivery) {
         long start = System.nanoTime();
         return attempts.within(settings.processBudget(), identify.identify(delivery))
-                .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                        "the consumer " + name() + " was stopped before the message was handled")))
                 .flatMap(outcome -> {
                     settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
                     return outcome.isDone()

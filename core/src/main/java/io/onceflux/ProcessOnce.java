@@ -49,7 +49,9 @@ final class ProcessOnce<T> {
     private Mono<Void> effect(Message<T> message, Connection connection) {
         return Mono.using(
                 () -> new EffectConnection(connection, message.requireKey()),
-                own -> Flux.from(publisherOf(message, own)).then(),
+                own -> Flux.from(publisherOf(message, own))
+                        .onErrorMap(Error.class, EffectErrorException::new)
+                        .then(),
                 EffectConnection::end);
     }
 

@@ -39,8 +39,8 @@ record Settings(
         positive("startLimit", startLimit);
         positive("processBudget", processBudget);
         that(
-                maxInFlight >= lanes,
-                "maxInFlight (%d) must be at least lanes (%d), or some lanes never get a message"
+                maxInFlight > lanes,
+                "maxInFlight (%d) must be more than lanes (%d): one message has to wait while every lane is at work"
                         .formatted(maxInFlight, lanes));
         that(
                 lockTimeout.compareTo(timeLimit) < 0,

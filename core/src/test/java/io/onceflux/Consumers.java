@@ -1,0 +1,54 @@
+package io.onceflux;
+
+import io.r2dbc.spi.ConnectionFactory;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Objects;
+import reactor.core.publisher.Flux;
+
+/** Consumers of orders, with pauses that are short enough for a test. */
+final class Consumers {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+
+    private Consumers() {}
+
+    static FailurePolicy.Builder policy() {
+        return FailurePolicy.builder().backoff(Duration.ofMillis(5), Duration.ofMillis(100));
+    }
+
+    /** A consumer named "loyalty" that finds the id on the message. */
+    static ConsumerBuilder<Order> orders(Effect<Order> effect) {
+        return named("loyalty", effect);
+    }
+
+    static ConsumerBuilder<Order> named(String name, Effect<Order> effect) {
+        return IdempotentConsumer.<Order>named(name)
+                .identifiedByMessageId()
+                .lanes(4)
+                .failurePolicy(policy().build())
+                .effect(effect);
+    }
+
+    static IdempotentConsumer<Order> loyalty(ConnectionFactory connections) {
+        return orders(Order::apply).build(connections);
+    }
+
+    /** Sends the deliveries through and waits for all outcomes. */
+    static List<Outcome> run(IdempotentConsumer<Order> consumer, Collection<TestDelivery<Order>> deliveries) {
+        return Objects.requireNonNull(Flux.fromIterable(deliveries)
+                .<Delivery<Order>>map(delivery -> delivery)
+                .transform(consumer)
+                .collectList()
+                .block(LIMIT));
+    }
+
+    static Outcome run(IdempotentConsumer<Order> consumer, TestDelivery<Order> delivery) {
+        return run(consumer, List.of(delivery)).get(0);
+    }
+
+    static Failure failureOf(Outcome outcome) {
+        return ((Outcome.Failed) outcome).failure();
+    }
+}

@@ -1,0 +1,157 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.failureOf;
+import static io.onceflux.Consumers.named;
+import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.run;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.onceflux.postgres.ClaimTable;
+import io.r2dbc.pool.ConnectionPool;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import reactor.core.publisher.Flux;
+
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class CustomTablesTest {
+
+    private final Database database = Database.create();
+    private final ConnectionPool pool = database.pool(12);
+
+    @AfterEach
+    void nothingLeaked() {
+        database.assertNothingLeaked();
+    }
+
+    @AfterAll
+    void close() {
+        database.close();
+    }
+
+    private void appliesOnceIn(ClaimTable table, String id) {
+        IdempotentConsumer<Order> consumer =
+                orders(Order::apply).claimTable(table).build(pool);
+        assertThat(run(consumer, TestDelivery.order(id))).isInstanceOf(Outcome.Applied.class);
+        assertThat(run(consumer, TestDelivery.order(id))).isInstanceOf(Outcome.Duplicate.class);
+        assertThat(database.effectsOf(id)).isEqualTo(1);
+    }
+
+    @Test
+    void namesWithQuotesUpperCaseAndSqlInThem() {
+        database.run("CREATE SCHEMA \"My \"\"Schema\"\"\"");
+        ClaimTable table = ClaimTable.named("Processed\"; DROP TABLE balances; --")
+                .inSchema("My \"Schema\"")
+                .withConsumerColumn("The Consumer")
+                .withKeyColumn("key $1 :p ?")
+                .withProcessedAtColumn("SELECT");
+        table.create(pool).block();
+        appliesOnceIn(table, "odd names");
+        assertThat(database.count("SELECT count(*) FROM balances")).isPositive();
+    }
+
+    @Test
+    void aTableWithoutATimeAndOneWhoseTimeHasNoDefault() {
+        database.run("CREATE TABLE no_time (consumer text, message_key text, UNIQUE (message_key, consumer))");
+        appliesOnceIn(ClaimTable.named("no_time").withoutProcessedAt(), "no time");
+
+        database.run("CREATE TABLE own_time (consumer varchar(100), message_key varchar(255),"
+                + " processed_at timestamp NOT NULL, UNIQUE (consumer, message_key))");
+        appliesOnceIn(ClaimTable.named("own_time"), "own time");
+        assertThat(database.count("SELECT count(*) FROM own_time WHERE processed_at > now() - interval '1 minute'"))
+                .isEqualTo(1);
+    }
+
+    @Test
+    void aUuidKeyColumnTakesUuidsOnly() {
+        database.run("CREATE TABLE uuids (consumer text, message_key uuid, PRIMARY KEY (consumer, message_key))");
+        ClaimTable table = ClaimTable.named("uuids").withoutProcessedAt();
+        appliesOnceIn(table, "0191D2A8-0000-7000-8000-00000000ABCD");
+
+        TestDelivery<Order> noUuid = TestDelivery.order("order-1");
+        Failure failure = failureOf(run(orders(Order::apply).claimTable(table).build(pool), noUuid));
+        assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
+        assertThat(failure.reason())
+                .isEqualTo("the message id is no UUID, but the claim table's key column is of type uuid");
+        assertThat(noUuid.isDeadLettered()).isTrue();
+    }
+
+    @Test
+    void aColumnThatIsTooShortForAnIdMakesItADeadLetterAndNotATruncatedKey() {
+        database.run(
+                "CREATE TABLE short (consumer text, message_key varchar(10), PRIMARY KEY (consumer, message_key))");
+        RecordingListener listener = new RecordingListener();
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .claimTable(ClaimTable.named("short").withoutProcessedAt())
+                .listener(listener)
+                .build(pool);
+        TestDelivery<Order> tooLong = TestDelivery.order("0123456789-a");
+
+        assertThat(failureOf(run(consumer, tooLong)).sqlState()).isEqualTo("22001");
+        assertThat(run(consumer, TestDelivery.order("0123456789"))).isInstanceOf(Outcome.Applied.class);
+        assertThat(tooLong.isDeadLettered()).isTrue();
+        assertThat(listener.warnings)
+                .containsExactly(
+                        "column message_key of table short holds 10 characters: messages with a longer id become dead letters.");
+    }
+
+    @Test
+    void aOneColumnTableServesOneConsumerAndRefusesASecond() {
+        database.run("CREATE TABLE one_column (message_id text PRIMARY KEY)");
+        ClaimTable table = ClaimTable.named("one_column").withoutProcessedAt().withOneColumnKey("message_id");
+        appliesOnceIn(table, "one column");
+
+        ClaimTable sameByAnotherName = ClaimTable.named("one_column")
+                .inSchema("public")
+                .withoutProcessedAt()
+                .withOneColumnKey("message_id");
+        IdempotentConsumer<Order> second =
+                named("billing", Order::apply).claimTable(sameByAnotherName).build(pool);
+        assertThatThrownBy(() -> run(second, TestDelivery.order("2")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        "Table public.one_column has a one-column key and serves consumer 'loyalty' already; for 'billing'"
+                                + " it would take the same message for a duplicate. Give 'billing' a table of its own, or add a column"
+                                + " for the consumer.");
+    }
+
+    @Test
+    void aPartitionThatIsMissingIsHeldAndNoDeadLetter() {
+        database.run("""
+                CREATE TABLE parted (consumer text, message_key text, PRIMARY KEY (consumer, message_key))
+                    PARTITION BY LIST (consumer);
+                CREATE TABLE parted_other PARTITION OF parted FOR VALUES IN ('other')""");
+        RecordingListener listener = new RecordingListener();
+        TestDelivery<Order> delivery = TestDelivery.order("parted");
+        var outcome = Flux.<Delivery<Order>>just(delivery)
+                .transform(orders(Order::apply)
+                        .claimTable(ClaimTable.named("parted").withoutProcessedAt())
+                        .listener(listener)
+                        .build(pool))
+                .collectList()
+                .toFuture();
+        org.awaitility.Awaitility.await().until(() -> listener.retries.size() > 12);
+        assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
+        assertThat(delivery.settlements()).isEmpty();
+
+        database.run("CREATE TABLE parted_loyalty PARTITION OF parted FOR VALUES IN ('loyalty')");
+        org.awaitility.Awaitility.await().until(outcome::isDone);
+        assertThat(outcome.join()).hasExactlyElementsOfTypes(Outcome.Applied.class);
+        assertThat(database.effectsOf("parted")).isEqualTo(1);
+    }
+
+    @Test
+    void creatingATableIsRepeatableAndMayBeDoneByEightAtOnce() {
+        for (int round = 0; round < 5; round++) {
+            ClaimTable table = ClaimTable.named("created_" + round);
+            Flux.range(0, 8)
+                    .flatMap(n -> table.create(pool).thenReturn(n), 8)
+                    .then()
+                    .block();
+            table.create(pool).block();
+            appliesOnceIn(table, "created " + round);
+        }
+    }
+}

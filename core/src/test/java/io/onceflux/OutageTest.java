@@ -1,0 +1,126 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.policy;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.onceflux.services.PostgresService;
+import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** A server of its own, which is terminated, killed and stalled under load: everything is applied once afterwards. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class OutageTest {
+
+    private static final int MESSAGES = 150;
+
+    private final PostgresService service = PostgresService.start();
+    private final Database database = Database.on(service);
+    private final ConnectionPool pool = database.pool(8);
+    private final RecordingListener listener = new RecordingListener();
+    private final List<TestDelivery<Order>> deliveries = TestDelivery.orders("o", MESSAGES);
+
+    @BeforeEach
+    void empty() {
+        database.empty();
+        listener.outcomes.clear();
+        listener.held.clear();
+        listener.resumed.set(0);
+        deliveries.forEach(delivery -> delivery.settlements().clear());
+    }
+
+    @AfterEach
+    void nothingLeaked() {
+        database.assertNothingLeaked();
+    }
+
+    @AfterAll
+    void close() {
+        database.close();
+        service.close();
+    }
+
+    private CompletableFuture<List<Outcome>> startUnderLoad() {
+        IdempotentConsumer<Order> consumer = orders(
+                        (order, db) -> Mono.delay(Duration.ofMillis(20)).then(order.apply(db)))
+                .lanes(6)
+                .maxInFlight(40)
+                .controlLimit(Duration.ofSeconds(2))
+                .timeLimit(Duration.ofSeconds(4))
+                .lockTimeout(Duration.ofSeconds(2))
+                .failurePolicy(policy().maxAttempts(2).build())
+                .listener(listener)
+                .build(pool);
+        CompletableFuture<List<Outcome>> outcomes = Flux.fromIterable(deliveries)
+                .<Delivery<Order>>map(delivery -> delivery)
+                .transform(consumer)
+                .collectList()
+                .toFuture();
+        await().until(() -> listener.outcomes.size() > 10);
+        return outcomes;
+    }
+
+    private void assertEverythingIsAppliedOnce(CompletableFuture<List<Outcome>> outcomes) {
+        await().atMost(Duration.ofSeconds(30)).until(outcomes::isDone);
+        assertThat(outcomes.join()).hasSize(MESSAGES).noneMatch(Outcome.Failed.class::isInstance);
+        assertThat(deliveries).allMatch(TestDelivery::isAcknowledged);
+        database.assertAppliedOnce(MESSAGES);
+    }
+
+    @Test
+    void sessionsThatAreTerminated() {
+        CompletableFuture<List<Outcome>> outcomes = startUnderLoad();
+        for (int i = 0; i < 5; i++) {
+            int seen = listener.outcomes.size();
+            database.terminateSessions();
+            await().until(() -> outcomes.isDone() || listener.outcomes.size() > seen + 5);
+        }
+        assertEverythingIsAppliedOnce(outcomes);
+    }
+
+    @Test
+    void aServerThatIsKilledAndComesBack() {
+        CompletableFuture<List<Outcome>> outcomes = startUnderLoad();
+        service.kill();
+        await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
+        int during = listener.outcomes.size();
+        await().during(Duration.ofSeconds(1)).until(() -> listener.outcomes.size() <= during + 1);
+        service.restart();
+
+        assertEverythingIsAppliedOnce(outcomes);
+        assertThat(listener.resumed).hasPositiveValue();
+    }
+
+    @Test
+    void aServerThatShutsDownInGoodOrderAndComesBack() {
+        CompletableFuture<List<Outcome>> outcomes = startUnderLoad();
+        service.stop();
+        await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
+        service.restart();
+
+        assertEverythingIsAppliedOnce(outcomes);
+    }
+
+    @Test
+    void aServerThatStallsForFifteenSeconds() {
+        CompletableFuture<List<Outcome>> outcomes = startUnderLoad();
+        service.freeze();
+        long start = System.nanoTime();
+        await().atMost(Duration.ofSeconds(20))
+                .until(() -> System.nanoTime() - start > Duration.ofSeconds(15).toNanos());
+        assertThat(listener.held).contains(FailureKind.INFRASTRUCTURE);
+        service.thaw();
+
+        assertEverythingIsAppliedOnce(outcomes);
+    }
+}

@@ -1,0 +1,203 @@
+package io.onceflux;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.onceflux.Retries.Verdict;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class RetriesTest {
+
+    private static final Throwable ERROR = new IllegalStateException("failed");
+
+    private final FailurePolicy policy = FailurePolicy.builder()
+            .maxAttempts(3)
+            .backoff(Duration.ofMillis(100), Duration.ofSeconds(5))
+            .conflictTimeout(Duration.ofMinutes(10))
+            .quarantineAfter(4)
+            .alarmAfter(5)
+            .build();
+    private final AtomicLong now = new AtomicLong();
+    private final AtomicBoolean snapshots = new AtomicBoolean();
+    private final RecordingListener listener = new RecordingListener();
+    private final Progress progress = new Progress(policy.alarmAfter(), listener);
+    private final Retries retries = retriesOf("1");
+
+    private Retries retriesOf(String id) {
+        Backoff backoff = new Backoff(policy.minBackoff(), policy.maxBackoff(), () -> 0);
+        return new Retries(new MessageKey("c", id), policy, backoff, progress, snapshots::get, now::get);
+    }
+
+    @Test
+    void anEffectHasItsAttemptsWithDoublingPausesAndIsGivenUp() {
+        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
+        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(200)));
+        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.EFFECT));
+    }
+
+    @Test
+    void aPermanentFailureIsGivenUpAtOnce() {
+        assertThat(judge(FailureKind.PERMANENT, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+    }
+
+    @Test
+    void aConflictIsTriedAtOnceThenWithPausesUntilItsTimeoutAndThenCountsAsAnEffect() {
+        Throwable conflict = DatabaseErrors.withState("40001");
+        assertThat(judge(FailureKind.CONFLICT, conflict)).isEqualTo(Verdict.retry(FailureKind.CONFLICT, millis(0)));
+        for (int i = 0; i < 50; i++) {
+            now.addAndGet(11_000);
+            assertThat(judge(FailureKind.CONFLICT, conflict).kind()).isEqualTo(FailureKind.CONFLICT);
+        }
+        now.set(Duration.ofMinutes(10).toMillis());
+        assertThat(judge(FailureKind.CONFLICT, conflict).kind()).isEqualTo(FailureKind.EFFECT);
+        assertThat(judge(FailureKind.CONFLICT, conflict).kind()).isEqualTo(FailureKind.EFFECT);
+        assertThat(judge(FailureKind.CONFLICT, conflict)).isEqualTo(Verdict.giveUp(FailureKind.EFFECT));
+    }
+
+    @Test
+    void conflictsDoNotUseUpTheAttemptsOfTheEffect() {
+        for (int i = 0; i < 20; i++) {
+            assertThat(judge(FailureKind.CONFLICT, ERROR).pause()).isNotNull();
+        }
+        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
+    }
+
+    @Test
+    void aUniqueViolationUnderASnapshotIsAConflictOnce() {
+        snapshots.set(true);
+        assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505"))
+                        .kind())
+                .isEqualTo(FailureKind.CONFLICT);
+        assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505")))
+                .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        assertThat(retriesOf("2").judge(FailureKind.PERMANENT, DatabaseErrors.withState("22001"), true, false))
+                .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+    }
+
+    @Test
+    void aUniqueViolationUnderReadCommittedIsPermanent() {
+        assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505")))
+                .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+    }
+
+    @Test
+    void infrastructureIsHeldWithoutALimitWhileTheDatabaseIsAway() {
+        for (int i = 0; i < 1_000; i++) {
+            Verdict verdict = retries.judge(FailureKind.INFRASTRUCTURE, ERROR, false, false);
+            assertThat(verdict.held()).isTrue();
+            assertThat(verdict.pause()).isBetween(millis(100), Duration.ofSeconds(5));
+        }
+    }
+
+    @Test
+    void aMessageThatAloneFailsAsInfrastructureWhileProbesSucceedIsQuarantined() {
+        for (int i = 0; i < 3; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false)
+                            .held())
+                    .isTrue();
+        }
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false))
+                .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
+    }
+
+    @Test
+    void anOutageInBetweenStartsTheCountAgain() {
+        for (int round = 0; round < 10; round++) {
+            for (int i = 0; i < 3; i++) {
+                assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false)
+                                .held())
+                        .isTrue();
+            }
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, false, false)
+                            .held())
+                    .isTrue();
+        }
+    }
+
+    @Test
+    void aBrokenSetupIsHeldWhileNothingCommitsAndIsTheMessagesFaultOnceOthersDo() {
+        for (int i = 0; i < 100; i++) {
+            assertThat(judge(FailureKind.BROKEN_SETUP, ERROR).held()).isTrue();
+        }
+        progress.committed();
+        for (int i = 0; i < 3; i++) {
+            assertThat(judge(FailureKind.BROKEN_SETUP, ERROR).held()).isTrue();
+        }
+        assertThat(judge(FailureKind.BROKEN_SETUP, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.BROKEN_SETUP));
+    }
+
+    @Test
+    void anUnknownCommitIsNotQuarantinedJustBecauseAProbeSucceeds() {
+        for (int i = 0; i < 100; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, true)
+                            .held())
+                    .isTrue();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = FailureKind.class,
+            names = {"PERMANENT", "EFFECT"})
+    void manyDifferentKeysThatFailAlikeAreHeldAsABrokenSetup(FailureKind kind) {
+        for (int i = 0; i < policy.alarmAfter(); i++) {
+            assertThat(last(retriesOf("key-" + i), kind)).isEqualTo(Verdict.giveUp(kind));
+        }
+        assertThat(last(retriesOf("one-more"), kind).kind()).isEqualTo(FailureKind.BROKEN_SETUP);
+        assertThat(last(retriesOf("one-more"), kind).held()).isTrue();
+
+        progress.applied();
+        assertThat(last(retriesOf("after-a-success"), kind)).isEqualTo(Verdict.giveUp(kind));
+    }
+
+    @Test
+    void keysThatFailInDifferentWaysRaiseNoAlarm() {
+        for (int i = 0; i < 100; i++) {
+            String state = i % 2 == 0 ? "22001" : "23502";
+            Verdict verdict =
+                    retriesOf("key-" + i).judge(FailureKind.PERMANENT, DatabaseErrors.withState(state), true, false);
+            assertThat(verdict).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        }
+    }
+
+    @Test
+    void whatTheUserJudgedPermanentNeverRaisesTheAlarm() {
+        for (int i = 0; i < 100; i++) {
+            assertThat(retriesOf("key-" + i)
+                            .judge(FailureKind.PERMANENT, new PermanentFailure("not an order"), true, false))
+                    .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        }
+    }
+
+    @Test
+    void holdingIsToldOnceAndResumingOnce() {
+        progress.committed();
+        progress.held(FailureKind.INFRASTRUCTURE, ERROR);
+        progress.held(FailureKind.INFRASTRUCTURE, ERROR);
+        progress.committed();
+        progress.committed();
+
+        assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
+        assertThat(listener.resumed).hasValue(1);
+    }
+
+    private Verdict last(Retries of, FailureKind kind) {
+        Verdict verdict = of.judge(kind, ERROR, true, false);
+        for (int i = 1; i < policy.maxAttempts() && kind == FailureKind.EFFECT; i++) {
+            verdict = of.judge(kind, ERROR, true, false);
+        }
+        return verdict;
+    }
+
+    private Verdict judge(FailureKind kind, Throwable error) {
+        return retries.judge(kind, error, true, false);
+    }
+
+    private static Duration millis(long millis) {
+        return Duration.ofMillis(millis);
+    }
+}

@@ -1,0 +1,89 @@
+package io.onceflux;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** A delivery that keeps the answers that it gets. */
+final class TestDelivery<T> implements Delivery<T> {
+
+    private final @Nullable String id;
+    private final T payload;
+    private final List<Settlement> settlements = new CopyOnWriteArrayList<>();
+    private volatile boolean current = true;
+    private volatile Mono<Void> answer = Mono.empty();
+
+    TestDelivery(@Nullable String id, T payload) {
+        this.id = id;
+        this.payload = payload;
+    }
+
+    static TestDelivery<Order> of(Order order) {
+        return new TestDelivery<>(order.id(), order);
+    }
+
+    static TestDelivery<Order> order(String id) {
+        return of(Order.of(id));
+    }
+
+    static List<TestDelivery<Order>> orders(String prefix, int count) {
+        return java.util.stream.IntStream.range(0, count)
+                .mapToObj(n -> order(prefix + n))
+                .toList();
+    }
+
+    /** What the source answers to a settlement, after it has noted it. */
+    TestDelivery<T> answering(Mono<Void> theAnswer) {
+        this.answer = theAnswer;
+        return this;
+    }
+
+    void channelLost() {
+        current = false;
+    }
+
+    List<Settlement> settlements() {
+        return settlements;
+    }
+
+    boolean isAcknowledged() {
+        return settlements.equals(List.of(Settlement.acknowledge()));
+    }
+
+    boolean isRequeued() {
+        return settlements.equals(List.of(Settlement.requeue()));
+    }
+
+    boolean isDeadLettered() {
+        return settlements.size() == 1 && settlements.get(0) instanceof Settlement.DeadLetter;
+    }
+
+    @Override
+    public T payload() {
+        return payload;
+    }
+
+    @Override
+    public @Nullable String id() {
+        return id;
+    }
+
+    @Override
+    public Mono<Void> settle(Settlement settlement) {
+        return Mono.defer(() -> {
+            settlements.add(settlement);
+            return answer;
+        });
+    }
+
+    @Override
+    public boolean isCurrent() {
+        return current;
+    }
+
+    @Override
+    public String origin() {
+        return "test delivery " + id;
+    }
+}

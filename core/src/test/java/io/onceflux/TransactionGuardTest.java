@@ -1,0 +1,287 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.failureOf;
+import static io.onceflux.Consumers.loyalty;
+import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.policy;
+import static io.onceflux.Consumers.run;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.r2dbc.pool.ConnectionPool;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
+import org.springframework.r2dbc.connection.R2dbcTransactionManager;
+import org.springframework.r2dbc.core.DatabaseClient;
+import org.springframework.transaction.reactive.TransactionalOperator;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.test.StepVerifier;
+
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class TransactionGuardTest {
+
+    private final Database database = Database.create();
+    private final ConnectionPool pool = database.pool(10);
+    private final TransactionalOperator callers = TransactionalOperator.create(new R2dbcTransactionManager(pool));
+
+    @BeforeEach
+    void empty() {
+        database.empty();
+    }
+
+    @AfterEach
+    void nothingLeaked() {
+        database.assertNothingLeaked();
+    }
+
+    @AfterAll
+    void close() {
+        database.close();
+    }
+
+    @Test
+    void aClaimWithoutATransactionIsRefused() {
+        StepVerifier.create(loyalty(pool).claimInTransaction("1"))
+                .expectErrorSatisfies(error -> assertThat(error)
+                        .isInstanceOf(IllegalStateException.class)
+                        .hasMessageContaining("without one the claim would commit alone"))
+                .verify();
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aClaimInTheCallersTransactionCommitsAndRollsBackWithIt() {
+        IdempotentConsumer<Order> consumer = loyalty(pool);
+        StepVerifier.create(callers.transactional(
+                        consumer.claimInTransaction("1").then(Mono.error(new IllegalStateException("caller fails")))))
+                .expectErrorMessage("caller fails")
+                .verify();
+        database.assertAppliedOnce(0);
+
+        DatabaseClient db = DatabaseClient.create(pool);
+        Mono<Boolean> claimAndWork = callers.transactional(consumer.claimInTransaction("1")
+                .flatMap(fresh -> (fresh ? Order.of("1").note(db) : Mono.<Void>empty()).thenReturn(fresh)));
+        assertThat(claimAndWork.block()).isTrue();
+        assertThat(claimAndWork.block()).isFalse();
+        database.assertAppliedOnce(1);
+        assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Duplicate.class);
+    }
+
+    @Test
+    void aClaimInATransactionOnAnotherConnectionFactoryIsRefused() {
+        TransactionalOperator elsewhere = TransactionalOperator.create(new R2dbcTransactionManager(database.pool(2)));
+        StepVerifier.create(elsewhere.transactional(loyalty(pool).claimInTransaction("1")))
+                .expectErrorMessage("the transaction is on another ConnectionFactory than the consumer's")
+                .verify();
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void processInsideATransactionIsRefused() {
+        StepVerifier.create(callers.transactional(loyalty(pool).process(TestDelivery.order("1"))))
+                .expectErrorSatisfies(
+                        error -> assertThat(error).hasMessageContaining("process must not run inside a transaction"))
+                .verify();
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aFluxInsideACallersTransactionDoesNotJoinIt() {
+        List<TestDelivery<Order>> deliveries = TestDelivery.orders("t", 20);
+        Flux<Outcome> outcomes = Flux.fromIterable(deliveries)
+                .<Delivery<Order>>map(delivery -> delivery)
+                .transform(loyalty(pool));
+        StepVerifier.create(callers.transactional(
+                        outcomes.collectList().then(Mono.error(new IllegalStateException("caller fails")))))
+                .expectErrorMessage("caller fails")
+                .verify();
+
+        assertThat(deliveries).allMatch(TestDelivery::isAcknowledged);
+        database.assertAppliedOnce(20);
+    }
+
+    @Test
+    void theEffectsClientStaysInTheTransactionWhenTheReactorContextIsLost() {
+        Effect<Order> lostContext = (order, db) -> Mono.fromFuture(() ->
+                CompletableFuture.supplyAsync(() -> order.note(db).toFuture()).thenCompose(future -> future));
+        assertThat(run(orders(lostContext).build(pool), TestDelivery.order("committed")))
+                .isInstanceOf(Outcome.Applied.class);
+
+        Effect<Order> thenFails =
+                (order, db) -> Mono.from(lostContext.apply(order, db)).then(Mono.error(new PermanentFailure("no")));
+        assertThat(run(orders(thenFails).build(pool), TestDelivery.order("rolled-back")))
+                .isInstanceOf(Outcome.Failed.class);
+
+        database.assertAppliedOnce(1);
+        assertThat(database.effectsOf("committed")).isEqualTo(1);
+    }
+
+    @Test
+    void whatJoinsSpringsTransactionThroughTheUsersFactoryIsInTheSameTransaction() {
+        Effect<Order> springs = (order, db) -> ConnectionFactoryUtils.getConnection(pool)
+                .flatMapMany(connection -> connection
+                        .createStatement(
+                                "INSERT INTO point_ledger SELECT $1, pg_current_xact_id()::text, pg_backend_pid()")
+                        .bind(0, order.id())
+                        .execute())
+                .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
+                .then(DatabaseClient.create(pool)
+                        .sql("INSERT INTO point_ledger SELECT 'client', pg_current_xact_id()::text, pg_backend_pid()")
+                        .then())
+                .then(db.sql("INSERT INTO point_ledger SELECT 'own', pg_current_xact_id()::text, pg_backend_pid()")
+                        .then());
+        assertThat(run(orders(springs).build(pool), TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+
+        assertThat(database.effects()).isEqualTo(3);
+        assertThat(database.count("SELECT count(DISTINCT (customer_id, points)) FROM point_ledger"))
+                .isEqualTo(1);
+        assertThat(database.count("SELECT count(*) FROM processed_messages WHERE xmin::text ="
+                        + " (SELECT min(customer_id) FROM point_ledger)"))
+                .as("the claim was written by the same transaction")
+                .isEqualTo(1);
+    }
+
+    @Test
+    void aClientThatIsUsedAfterTheEffectEndedFails() {
+        AtomicReference<DatabaseClient> kept = new AtomicReference<>();
+        AtomicReference<Mono<Void>> prepared = new AtomicReference<>();
+        run(
+                orders((order, db) -> {
+                            kept.set(db);
+                            prepared.set(Order.of("late").note(db));
+                            return order.note(db);
+                        })
+                        .build(pool),
+                TestDelivery.order("1"));
+
+        for (Mono<Void> late : List.of(
+                prepared.get(),
+                Order.of("late").note(kept.get()),
+                kept.get().sql("SELECT 1").then())) {
+            StepVerifier.create(late)
+                    .expectErrorSatisfies(error ->
+                            assertThat(Causes.root(error)).hasMessageContaining("the effect of loyalty/1 has ended"))
+                    .verify();
+        }
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void anEffectCannotEndTheTransactionThroughTheConnection() {
+        for (String call : List.of("commitTransaction", "rollbackTransaction", "beginTransaction")) {
+            Effect<Order> ends = (order, db) -> order.note(db)
+                    .then(db.inConnection(connection -> Mono.from(
+                            switch (call) {
+                                case "commitTransaction" -> connection.commitTransaction();
+                                case "rollbackTransaction" -> connection.rollbackTransaction();
+                                default -> connection.beginTransaction();
+                            })));
+            Failure failure = failureOf(run(orders(ends).build(pool), TestDelivery.order(call)));
+            assertThat(failure.reason()).contains("an effect cannot call " + call);
+        }
+        database.assertAppliedOnce(0);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "COMMIT",
+                "ROLLBACK",
+                "commit work",
+                "  -- done\n /* yes */ End;",
+                "ABORT",
+                "COMMIT AND CHAIN",
+                "ROLLBACK AND CHAIN",
+                "BEGIN",
+                "START TRANSACTION",
+                "PREPARE TRANSACTION 'x'",
+            })
+    void anEffectCannotEndTheTransactionWithSql(String sql) {
+        TestDelivery<Order> delivery = TestDelivery.order("1");
+        Failure failure = failureOf(run(
+                orders((order, db) -> order.note(db)
+                                .then(db.sql(sql).then())
+                                .then(Order.of("after").note(db)))
+                        .build(pool),
+                delivery));
+
+        assertThat(failure.reason()).contains("transaction");
+        assertThat(delivery.isDeadLettered()).isTrue();
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void noOtherWayToTheConnectionCanEndTheTransactionWithSqlEither() {
+        Effect<Order> springs = (order, db) ->
+                order.note(db).then(DatabaseClient.create(pool).sql("COMMIT").then());
+        Effect<Order> batch = (order, db) -> order.note(db)
+                .then(db.inConnection(connection -> Flux.from(connection
+                                .createBatch()
+                                .add("SELECT 1")
+                                .add("COMMIT")
+                                .execute())
+                        .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
+                        .then()));
+        for (Effect<Order> effect : List.of(springs, batch)) {
+            Outcome outcome = run(
+                    orders(effect)
+                            .failurePolicy(policy().maxAttempts(1).build())
+                            .build(pool),
+                    TestDelivery.order("1"));
+            assertThat(failureOf(outcome).reason()).contains("transaction");
+        }
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aTransactionThatWasEndedUnseenIsNotAcknowledgedAsApplied() {
+        for (String sql : List.of("SELECT 1; ROLLBACK", "SELECT 1; SELECT '; '; /* ; */ ROLLBACK AND CHAIN")) {
+            TestDelivery<Order> delivery = TestDelivery.order("1");
+            Effect<Order> hidden = (order, db) -> order.note(db)
+                    .then(db.inConnection(connection -> Flux.from(
+                                    connection.createStatement(sql).execute())
+                            .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
+                            .then()));
+            assertThat(run(orders(hidden).build(pool), delivery)).isInstanceOf(Outcome.Failed.class);
+            assertThat(delivery.isDeadLettered()).isTrue();
+        }
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void savepointsAreAnEffectsOwn() {
+        Effect<Order> partly = (order, db) -> order.note(db)
+                .then(db.sql("SAVEPOINT s").then())
+                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
+                        .then())
+                .onErrorResume(error -> db.sql("ROLLBACK TO SAVEPOINT s").then())
+                .then(db.sql("RELEASE SAVEPOINT s").then());
+        assertThat(run(orders(partly).build(pool), TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void anErrorThatTheEffectSwallowedFailsTheCommitInsteadOfLosingTheEffect() {
+        Effect<Order> swallows = (order, db) -> order.note(db)
+                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
+                        .then())
+                .onErrorComplete();
+        TestDelivery<Order> delivery = TestDelivery.order("1");
+        Failure failure = failureOf(run(orders(swallows).build(pool), delivery));
+
+        assertThat(failure.kind()).isEqualTo(FailureKind.EFFECT);
+        assertThat(Objects.requireNonNull(failure.sqlState())).isEqualTo("99999");
+        assertThat(delivery.isDeadLettered()).isTrue();
+        database.assertAppliedOnce(0);
+    }
+}

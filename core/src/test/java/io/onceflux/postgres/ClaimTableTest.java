@@ -1,0 +1,53 @@
+package io.onceflux.postgres;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class ClaimTableTest {
+
+    @Test
+    void theResourceThatMigrationsCopyIsWhatTheDefaultTableCreates() throws IOException {
+        try (InputStream resource = ClaimTable.class.getResourceAsStream("processed_messages.sql")) {
+            String sql = new String(Objects.requireNonNull(resource).readAllBytes(), StandardCharsets.UTF_8);
+            assertThat(sql).isEqualTo(ClaimTable.processedMessages().createSql());
+        }
+    }
+
+    @Test
+    void namesAreQuotedAndTakenLiterally() {
+        assertThat(new Identifier("Order \"x\"; DROP TABLE y --").quoted())
+                .isEqualTo("\"Order \"\"x\"\"; DROP TABLE y --\"");
+        assertThat(ClaimTable.named("In\"box").inSchema("S").createSql())
+                .startsWith("CREATE TABLE IF NOT EXISTS \"S\".\"In\"\"box\" (");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", " ", "a\0b", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"})
+    void aNameThatPostgresCouldNotTakeLiterallyIsRefused(String name) {
+        assertThatThrownBy(() -> ClaimTable.named(name)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> ClaimTable.named("t").withKeyColumn(name))
+                .isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Test
+    void aTableIsDescribedInTheWordsOfAPerson() {
+        assertThat(ClaimTable.named("inbox").inSchema("billing")).hasToString("billing.inbox");
+    }
+
+    @Test
+    void aUuidKeyIsWrittenAsPostgresGivesItBack() {
+        assertThat(KeyType.UUID_TYPE.canonical("0191D2A8-0000-7000-8000-00000000ABCD"))
+                .isEqualTo("0191d2a8-0000-7000-8000-00000000abcd");
+        for (String no : new String[] {"order-1", "1-1-1-1-1", "{0191d2a8-0000-7000-8000-00000000abcd}"}) {
+            assertThatThrownBy(() -> KeyType.UUID_TYPE.canonical(no)).isInstanceOf(UnstorableIdException.class);
+        }
+    }
+}
