@@ -6,12 +6,14 @@ import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.IsolationLevel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -90,7 +92,7 @@ class ConflictTest {
                         .build(pool),
                 TestDelivery.order("1"));
         assertThat(database.texts("SELECT customer_id FROM point_ledger"))
-                .containsExactly(IsolationLevel.SERIALIZABLE.asSql().toLowerCase(java.util.Locale.ROOT));
+                .containsExactly(IsolationLevel.SERIALIZABLE.asSql().toLowerCase(Locale.ROOT));
     }
 
     @Test
@@ -102,8 +104,7 @@ class ConflictTest {
                 .build(pool)
                 .process(TestDelivery.order("A"))
                 .toFuture();
-        org.awaitility.Awaitility.await()
-                .untilAsserted(() -> assertThat(database.openTransactions()).isEqualTo(1));
+        await().untilAsserted(() -> assertThat(database.openTransactions()).isEqualTo(1));
 
         List<TestDelivery<Order>> deliveries = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
@@ -123,7 +124,7 @@ class ConflictTest {
                         .build(database.pool(5)))
                 .collectList()
                 .toFuture();
-        org.awaitility.Awaitility.await().untilAsserted(() -> {
+        await().untilAsserted(() -> {
             assertThat(told.retries).hasSizeGreaterThan(3);
             assertThat(database.effects()).isGreaterThan(30);
         });

@@ -6,6 +6,7 @@ import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
@@ -132,12 +133,12 @@ class CustomTablesTest {
                         .build(pool))
                 .collectList()
                 .toFuture();
-        org.awaitility.Awaitility.await().until(() -> listener.retries.size() > 12);
+        await().until(() -> listener.retries.size() > 12);
         assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
         assertThat(delivery.settlements()).isEmpty();
 
         database.run("CREATE TABLE parted_loyalty PARTITION OF parted FOR VALUES IN ('loyalty')");
-        org.awaitility.Awaitility.await().until(outcome::isDone);
+        await().until(outcome::isDone);
         assertThat(outcome.join()).hasExactlyElementsOfTypes(Outcome.Applied.class);
         assertThat(database.effectsOf("parted")).isEqualTo(1);
     }

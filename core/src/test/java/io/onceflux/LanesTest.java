@@ -3,6 +3,7 @@ package io.onceflux;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
@@ -11,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -18,6 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.springframework.r2dbc.core.DatabaseClient;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
 
@@ -55,20 +58,19 @@ class LanesTest {
                 orders(cheap(end.asMono())).listener(listener).maxInFlight(200).build(pool);
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("k", 1_200));
         deliveries.add(0, TestDelivery.order("slow"));
-        var outcomes = reactor.core.publisher.Flux.fromIterable(deliveries)
+        var outcomes = Flux.fromIterable(deliveries)
                 .<Delivery<Order>>map(delivery -> delivery)
                 .transform(consumer)
                 .collectList()
                 .toFuture();
 
-        org.awaitility.Awaitility.await()
-                .untilAsserted(() -> assertThat(listener.outcomes)
-                        .as("what the other three lanes did meanwhile")
-                        .hasSizeGreaterThan(200));
+        await().untilAsserted(() -> assertThat(listener.outcomes)
+                .as("what the other three lanes did meanwhile")
+                .hasSizeGreaterThan(200));
         assertThat(outcomes).isNotDone();
         end.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
 
-        org.awaitility.Awaitility.await().atMost(Duration.ofSeconds(60)).until(outcomes::isDone);
+        await().atMost(Duration.ofSeconds(60)).until(outcomes::isDone);
         assertThat(outcomes.join()).hasSize(1_201).allMatch(Outcome.Applied.class::isInstance);
         assertThat(database.claims()).isEqualTo(1_201);
     }
@@ -96,7 +98,7 @@ class LanesTest {
 
     @Test
     void aMessageThatFailsAndIsTriedAgainIsNotOvertakenInItsLane() {
-        List<String> calls = new java.util.concurrent.CopyOnWriteArrayList<>();
+        List<String> calls = new CopyOnWriteArrayList<>();
         Effect<Order> failsTwice = (order, db) -> {
             calls.add(order.id());
             long tries = calls.stream().filter(order.id()::equals).count();

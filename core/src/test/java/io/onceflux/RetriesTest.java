@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 class RetriesTest {
 
-    private static final Throwable ERROR = new IllegalStateException("failed");
+    private final Throwable error = new IllegalStateException("failed");
 
     private final FailurePolicy policy = FailurePolicy.builder()
             .maxAttempts(3)
@@ -34,14 +34,14 @@ class RetriesTest {
 
     @Test
     void anEffectHasItsAttemptsWithDoublingPausesAndIsGivenUp() {
-        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
-        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(200)));
-        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.EFFECT));
+        assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
+        assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(200)));
+        assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.giveUp(FailureKind.EFFECT));
     }
 
     @Test
     void aPermanentFailureIsGivenUpAtOnce() {
-        assertThat(judge(FailureKind.PERMANENT, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        assertThat(judge(FailureKind.PERMANENT, error)).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
     }
 
     @Test
@@ -61,9 +61,9 @@ class RetriesTest {
     @Test
     void conflictsDoNotUseUpTheAttemptsOfTheEffect() {
         for (int i = 0; i < 20; i++) {
-            assertThat(judge(FailureKind.CONFLICT, ERROR).pause()).isNotNull();
+            assertThat(judge(FailureKind.CONFLICT, error).pause()).isNotNull();
         }
-        assertThat(judge(FailureKind.EFFECT, ERROR)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
+        assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
     }
 
     @Test
@@ -87,7 +87,7 @@ class RetriesTest {
     @Test
     void infrastructureIsHeldWithoutALimitWhileTheDatabaseIsAway() {
         for (int i = 0; i < 1_000; i++) {
-            Verdict verdict = retries.judge(FailureKind.INFRASTRUCTURE, ERROR, false, false);
+            Verdict verdict = retries.judge(FailureKind.INFRASTRUCTURE, error, false, false);
             assertThat(verdict.held()).isTrue();
             assertThat(verdict.pause()).isBetween(millis(100), Duration.ofSeconds(5));
         }
@@ -96,11 +96,11 @@ class RetriesTest {
     @Test
     void aMessageThatAloneFailsAsInfrastructureWhileProbesSucceedIsQuarantined() {
         for (int i = 0; i < 3; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false)
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false)
                             .held())
                     .isTrue();
         }
-        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false))
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false))
                 .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
     }
 
@@ -108,11 +108,11 @@ class RetriesTest {
     void anOutageInBetweenStartsTheCountAgain() {
         for (int round = 0; round < 10; round++) {
             for (int i = 0; i < 3; i++) {
-                assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, false)
+                assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false)
                                 .held())
                         .isTrue();
             }
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, false, false)
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false, false)
                             .held())
                     .isTrue();
         }
@@ -121,19 +121,19 @@ class RetriesTest {
     @Test
     void aBrokenSetupIsHeldWhileNothingCommitsAndIsTheMessagesFaultOnceOthersDo() {
         for (int i = 0; i < 100; i++) {
-            assertThat(judge(FailureKind.BROKEN_SETUP, ERROR).held()).isTrue();
+            assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
         }
         progress.committed();
         for (int i = 0; i < 3; i++) {
-            assertThat(judge(FailureKind.BROKEN_SETUP, ERROR).held()).isTrue();
+            assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
         }
-        assertThat(judge(FailureKind.BROKEN_SETUP, ERROR)).isEqualTo(Verdict.giveUp(FailureKind.BROKEN_SETUP));
+        assertThat(judge(FailureKind.BROKEN_SETUP, error)).isEqualTo(Verdict.giveUp(FailureKind.BROKEN_SETUP));
     }
 
     @Test
     void anUnknownCommitIsNotQuarantinedJustBecauseAProbeSucceeds() {
         for (int i = 0; i < 100; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, ERROR, true, true)
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, true)
                             .held())
                     .isTrue();
         }
@@ -176,8 +176,8 @@ class RetriesTest {
     @Test
     void holdingIsToldOnceAndResumingOnce() {
         progress.committed();
-        progress.held(FailureKind.INFRASTRUCTURE, ERROR);
-        progress.held(FailureKind.INFRASTRUCTURE, ERROR);
+        progress.held(FailureKind.INFRASTRUCTURE, error);
+        progress.held(FailureKind.INFRASTRUCTURE, error);
         progress.committed();
         progress.committed();
 
@@ -186,9 +186,9 @@ class RetriesTest {
     }
 
     private Verdict last(Retries of, FailureKind kind) {
-        Verdict verdict = of.judge(kind, ERROR, true, false);
+        Verdict verdict = of.judge(kind, error, true, false);
         for (int i = 1; i < policy.maxAttempts() && kind == FailureKind.EFFECT; i++) {
-            verdict = of.judge(kind, ERROR, true, false);
+            verdict = of.judge(kind, error, true, false);
         }
         return verdict;
     }

@@ -13,6 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 class SettingsTest {
@@ -93,8 +94,7 @@ class SettingsTest {
             }
         };
         IdempotentConsumer<Order> consumer = Consumers.loyalty(refusing);
-        assertThat(reactor.core.publisher.Flux.<Delivery<Order>>never().transform(consumer))
-                .isNotNull();
+        assertThat(Flux.<Delivery<Order>>never().transform(consumer)).isNotNull();
         assertThat(consumer.process(TestDelivery.order("1"))).isNotNull();
     }
 

@@ -3,6 +3,7 @@ package io.onceflux;
 import static io.onceflux.Consumers.orders;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.services.PostgresService;
@@ -10,6 +11,7 @@ import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -172,10 +174,10 @@ class StartupTest {
             Flux<Outcome> outcomes = Flux.<Delivery<Order>>just(delivery)
                     .transform(orders(Order::apply).listener(listener).build(ofLate.pool(5)));
             var outcome = outcomes.collectList().toFuture();
-            org.awaitility.Awaitility.await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
+            await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
             late.restart();
 
-            org.awaitility.Awaitility.await().atMost(Duration.ofSeconds(30)).until(outcome::isDone);
+            await().atMost(Duration.ofSeconds(30)).until(outcome::isDone);
             assertThat(outcome.join()).hasExactlyElementsOfTypes(Outcome.Applied.class);
             ofLate.assertAppliedOnce(1);
         }
@@ -195,7 +197,7 @@ class StartupTest {
     void synchronousCommitThatIsOffIsWarnedOf() {
         RecordingListener listener = new RecordingListener();
         ConnectionFactory fast = new PostgresqlConnectionFactory(database.configuration()
-                .options(java.util.Map.of("synchronous_commit", "off"))
+                .options(Map.of("synchronous_commit", "off"))
                 .build());
         Consumers.run(orders(Order::apply).listener(listener).build(fast), TestDelivery.order("warned"));
         assertThat(listener.warnings)

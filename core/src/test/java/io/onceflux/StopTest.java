@@ -8,6 +8,7 @@ import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -186,8 +187,7 @@ class StopTest {
         IdempotentConsumer<Order> consumer = orders(Order::apply).build(pool);
         CompletableFuture<List<Outcome>> outcomes =
                 source.transform(consumer).collectList().toFuture();
-        Intake intake =
-                told.orTimeout(10, java.util.concurrent.TimeUnit.SECONDS).join();
+        Intake intake = told.orTimeout(10, TimeUnit.SECONDS).join();
 
         assertThat(List.of(intake.consumer(), intake.lanes(), intake.maxInFlight()))
                 .isEqualTo(List.of("loyalty", 4, 256));

@@ -2,6 +2,7 @@ package io.onceflux;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
@@ -28,9 +29,7 @@ final class TestDelivery<T> implements Delivery<T> {
     }
 
     static List<TestDelivery<Order>> orders(String prefix, int count) {
-        return java.util.stream.IntStream.range(0, count)
-                .mapToObj(n -> order(prefix + n))
-                .toList();
+        return IntStream.range(0, count).mapToObj(n -> order(prefix + n)).toList();
     }
 
     /** What the source answers to a settlement, after it has noted it. */

@@ -11,7 +11,6 @@ import io.r2dbc.pool.ConnectionPool;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -112,8 +111,8 @@ class TransactionGuardTest {
 
     @Test
     void theEffectsClientStaysInTheTransactionWhenTheReactorContextIsLost() {
-        Effect<Order> lostContext = (order, db) -> Mono.fromFuture(() ->
-                CompletableFuture.supplyAsync(() -> order.note(db).toFuture()).thenCompose(future -> future));
+        Effect<Order> lostContext = (order, db) -> Mono.fromFuture(() -> CompletableFuture.runAsync(() -> {})
+                .thenComposeAsync(nothing -> order.note(db).toFuture()));
         assertThat(run(orders(lostContext).build(pool), TestDelivery.order("committed")))
                 .isInstanceOf(Outcome.Applied.class);
 
@@ -153,21 +152,21 @@ class TransactionGuardTest {
 
     @Test
     void aClientThatIsUsedAfterTheEffectEndedFails() {
-        AtomicReference<DatabaseClient> kept = new AtomicReference<>();
-        AtomicReference<Mono<Void>> prepared = new AtomicReference<>();
+        CompletableFuture<DatabaseClient> kept = new CompletableFuture<>();
+        CompletableFuture<Mono<Void>> prepared = new CompletableFuture<>();
         run(
                 orders((order, db) -> {
-                            kept.set(db);
-                            prepared.set(Order.of("late").note(db));
+                            kept.complete(db);
+                            prepared.complete(Order.of("late").note(db));
                             return order.note(db);
                         })
                         .build(pool),
                 TestDelivery.order("1"));
 
         for (Mono<Void> late : List.of(
-                prepared.get(),
-                Order.of("late").note(kept.get()),
-                kept.get().sql("SELECT 1").then())) {
+                prepared.join(),
+                Order.of("late").note(kept.join()),
+                kept.join().sql("SELECT 1").then())) {
             StepVerifier.create(late)
                     .expectErrorSatisfies(error ->
                             assertThat(Causes.root(error)).hasMessageContaining("the effect of loyalty/1 has ended"))
