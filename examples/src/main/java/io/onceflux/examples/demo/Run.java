@@ -1,0 +1,130 @@
+package io.onceflux.examples.demo;
+
+import io.onceflux.examples.loyalty.OrderCompleted;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+
+/** One service gets all deliveries of the plan, loses an instance in the middle, and is audited at the end. */
+final class Run {
+
+    private static final Duration LIMIT = Duration.ofMinutes(2);
+    private static final Duration BETWEEN_PAIRS = Duration.ofMillis(20);
+    private static final Duration POLL = Duration.ofMillis(20);
+    /** An empty queue says nothing of messages in hand; they are done long before this. */
+    private static final Duration QUIET = Duration.ofSeconds(1);
+
+    private static final int STOPS = 5;
+
+    private final Contender contender;
+    private final DeliveryPlan plan;
+    private final Broker broker;
+    private final String queue;
+    private final Bookkeeping books;
+    private final Progress progress;
+
+    Run(Contender contender, DeliveryPlan plan, Broker broker, String queue, Bookkeeping books, Progress progress) {
+        this.contender = contender;
+        this.plan = plan;
+        this.broker = broker;
+        this.queue = queue;
+        this.books = books;
+        this.progress = progress;
+    }
+
+    Books through(Instances instances) throws Exception {
+        progress.step("two instances start");
+        instances.start();
+        instances.start();
+        untilConsuming(instances);
+
+        progress.step(
+                "%,d orders come twice at the same moment, a copy to each instance",
+                plan.pairs().size());
+        publishPairs();
+
+        int half = plan.stream().size() / 2;
+        progress.step(
+                "%,d messages come at once, duplicates among them",
+                plan.stream().size());
+        long before = books.creditedOrders(contender);
+        publish(plan.stream().subList(0, half));
+        until(
+                "an instance is in the middle of its work",
+                instances,
+                () -> books.creditedOrders(contender) >= before + half / 10);
+        instances.killOne();
+        progress.step(
+                "one instance is killed (SIGKILL) after %,d orders; the other one carries on, a new one starts",
+                books.creditedOrders(contender));
+        publish(plan.stream().subList(half, plan.stream().size()));
+        instances.start();
+        untilConsuming(instances);
+        untilDone(instances);
+
+        progress.step("%,d old messages are sent again", plan.replay().size());
+        publish(plan.replay());
+        untilQuiet(instances);
+        stop(instances);
+        progress.step("the instances have stopped, and the books are read");
+        return books.read(contender, broker.depth(queue), broker.depth(Broker.deadLetterQueue(queue)));
+    }
+
+    private void publishPairs() throws Exception {
+        for (OrderCompleted order : plan.pairs()) {
+            publish(List.of(order, order));
+            Thread.sleep(BETWEEN_PAIRS.toMillis());
+        }
+    }
+
+    private void publish(List<OrderCompleted> orders) throws Exception {
+        broker.publish(queue, orders);
+        books.published(contender, orders);
+    }
+
+    private void untilConsuming(Instances instances) throws Exception {
+        until("both instances consume", instances, () -> broker.consumers(queue) == instances.count());
+    }
+
+    private void untilDone(Instances instances) throws Exception {
+        until("every order is credited", instances, () -> books.creditedOrders(contender) >= plan.orders());
+    }
+
+    private void untilQuiet(Instances instances) throws Exception {
+        long[] lastBusy = {System.nanoTime()};
+        until("the queue stays empty", instances, () -> {
+            if (broker.depth(queue) > 0) {
+                lastBusy[0] = System.nanoTime();
+            }
+            return System.nanoTime() - lastBusy[0] > QUIET.toNanos();
+        });
+    }
+
+    /** What an instance had not begun when it was stopped is in the queue again, and one more instance takes it. */
+    private void stop(Instances instances) throws Exception {
+        instances.stop();
+        for (int stops = 1; broker.depth(queue) > 0 && stops < STOPS; stops++) {
+            instances.start();
+            untilQuiet(instances);
+            instances.stop();
+        }
+    }
+
+    private void until(String what, Instances instances, Callable<Boolean> holds) throws Exception {
+        long start = System.nanoTime();
+        long said = start;
+        while (!holds.call()) {
+            instances.requireAlive();
+            long now = System.nanoTime();
+            if (now - start > LIMIT.toNanos()) {
+                throw new IllegalStateException(
+                        "Waited %d s in vain until %s (%s).".formatted(LIMIT.toSeconds(), what, contender.title()));
+            }
+            if (now - said > Duration.ofSeconds(5).toNanos()) {
+                said = now;
+                progress.step("... waiting until %s: %,d orders credited", what, books.creditedOrders(contender));
+            }
+            Thread.sleep(POLL.toMillis());
+        }
+    }
+}
