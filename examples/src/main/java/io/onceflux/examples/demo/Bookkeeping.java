@@ -5,8 +5,10 @@ import static java.util.Objects.requireNonNull;
 import io.onceflux.examples.loyalty.LoyaltySchema;
 import io.onceflux.examples.loyalty.OrderCompleted;
 import io.onceflux.examples.naive.NaiveConsumer;
+import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.pool.ConnectionPoolConfiguration;
 import io.r2dbc.spi.Connection;
-import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.Readable;
 import java.util.List;
 import org.springframework.core.io.ClassPathResource;
@@ -15,14 +17,21 @@ import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Mono;
 
 /** Writes down what was published, and reads all figures from the tables. Blocks. */
-final class Bookkeeping {
+final class Bookkeeping implements AutoCloseable {
 
-    private final ConnectionFactory connections;
+    private final ConnectionPool connections;
     private final DatabaseClient db;
 
-    Bookkeeping(ConnectionFactory connections) {
+    private Bookkeeping(ConnectionPool connections) {
         this.connections = connections;
         this.db = DatabaseClient.create(connections);
+    }
+
+    static Bookkeeping in(String url) {
+        return new Bookkeeping(new ConnectionPool(ConnectionPoolConfiguration.builder(ConnectionFactories.get(url))
+                .initialSize(1)
+                .maxSize(1)
+                .build()));
     }
 
     /** Creates all tables, and a balance of 0 for every customer. */
@@ -108,5 +117,10 @@ final class Bookkeeping {
 
     private static long number(Readable row, String column) {
         return requireNonNull(row.get(column, Long.class));
+    }
+
+    @Override
+    public void close() {
+        connections.dispose();
     }
 }

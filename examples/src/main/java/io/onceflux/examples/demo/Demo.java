@@ -4,7 +4,6 @@ import static java.util.Objects.requireNonNull;
 
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
-import io.r2dbc.spi.ConnectionFactories;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
@@ -67,7 +66,12 @@ public final class Demo {
 
     private Report compare(PostgresService postgres, String rabbitUri) throws Exception {
         String postgresUrl = postgres.r2dbcUrl(postgres.newDatabase());
-        Bookkeeping bookkeeping = new Bookkeeping(ConnectionFactories.get(postgresUrl));
+        try (Bookkeeping bookkeeping = Bookkeeping.in(postgresUrl)) {
+            return compare(bookkeeping, rabbitUri, postgresUrl);
+        }
+    }
+
+    private Report compare(Bookkeeping bookkeeping, String rabbitUri, String postgresUrl) throws Exception {
         bookkeeping.open(DeliveryPlan.customers());
         Map<Contender, Books> books = new EnumMap<>(Contender.class);
         for (Contender contender : Contender.values()) {

@@ -11,7 +11,7 @@ final class Run {
     private static final Duration LIMIT = Duration.ofMinutes(2);
     private static final Duration BETWEEN_PAIRS = Duration.ofMillis(20);
     private static final Duration POLL = Duration.ofMillis(20);
-    /** An empty queue says nothing of messages in hand; they are done long before this. */
+    /** An empty queue says nothing of the messages that an instance has in hand: it gets this time for them, or more. */
     private static final Duration QUIET = Duration.ofSeconds(1);
 
     private static final int STOPS = 5;
@@ -57,14 +57,13 @@ final class Run {
         progress.step(
                 "one instance is killed (SIGKILL) after %,d orders; the other one carries on, a new one starts",
                 books.creditedOrders(contender));
-        publish(plan.stream().subList(half, plan.stream().size()));
         instances.start();
         untilConsuming(instances);
+        publish(plan.stream().subList(half, plan.stream().size()));
         untilDone(instances);
 
         progress.step("%,d old messages are sent again", plan.replay().size());
         publish(plan.replay());
-        untilQuiet(instances);
         stop(instances);
         progress.step("the instances have stopped, and the books are read");
         return books.read(contender, broker.depth(queue), broker.depth(Broker.deadLetterQueue(queue)));
@@ -90,22 +89,23 @@ final class Run {
         until("every order is credited", instances, () -> books.creditedOrders(contender) >= plan.orders());
     }
 
-    private void untilQuiet(Instances instances) throws Exception {
+    private void untilQuiet(Instances instances, Duration quiet) throws Exception {
         long[] lastBusy = {System.nanoTime()};
         until("the queue stays empty", instances, () -> {
             if (broker.depth(queue) > 0) {
                 lastBusy[0] = System.nanoTime();
             }
-            return System.nanoTime() - lastBusy[0] > QUIET.toNanos();
+            return System.nanoTime() - lastBusy[0] > quiet.toNanos();
         });
     }
 
-    /** What an instance had not begun when it was stopped is in the queue again, and one more instance takes it. */
+    /** What an instance had not done when it was stopped is in the queue again: one more instance takes it, with more time. */
     private void stop(Instances instances) throws Exception {
+        untilQuiet(instances, QUIET);
         instances.stop();
         for (int stops = 1; broker.depth(queue) > 0 && stops < STOPS; stops++) {
             instances.start();
-            untilQuiet(instances);
+            untilQuiet(instances, QUIET.multipliedBy(1L << stops));
             instances.stop();
         }
     }
