@@ -39,8 +39,15 @@ public final class ForkedJvm implements AutoCloseable {
 
     /** Starts the class's {@code main} with these system properties and arguments; does not wait for anything. */
     public static ForkedJvm start(Class<?> main, Map<String, String> systemProperties, String... args) {
+        return start(main, List.of(), systemProperties, args);
+    }
+
+    /** As {@link #start(Class, Map, String...)}, with options of the JVM itself such as {@code -Xmx64m}. */
+    public static ForkedJvm start(
+            Class<?> main, List<String> jvmOptions, Map<String, String> systemProperties, String... args) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(jvmOptions);
         systemProperties.forEach((key, value) -> command.add("-D" + key + "=" + value));
         command.add(main.getName());
         command.addAll(List.of(args));
