@@ -4,10 +4,15 @@ import io.onceflux.services.ForkedJvm;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Map;
 
 /** The running instances of one service, each a JVM of its own. */
 final class Instances implements AutoCloseable {
+
+    /** They live for seconds: what a JVM does to be fast later does not pay. */
+    private static final List<String> SHORT_LIVED =
+            List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m");
 
     private final Contender contender;
     private final Map<String, String> settings;
@@ -22,7 +27,7 @@ final class Instances implements AutoCloseable {
     }
 
     void start() {
-        running.addLast(ForkedJvm.start(contender.main(), settings));
+        running.addLast(ForkedJvm.start(contender.main(), SHORT_LIVED, settings));
     }
 
     int count() {

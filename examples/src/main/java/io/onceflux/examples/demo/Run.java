@@ -44,9 +44,7 @@ final class Run {
         publishPairs();
 
         int half = plan.stream().size() / 2;
-        progress.step(
-                "%,d messages come at once, duplicates among them",
-                plan.stream().size());
+        progress.step("%,d messages come at once, duplicates among them", half);
         long before = books.creditedOrders(contender);
         publish(plan.stream().subList(0, half));
         until(
@@ -54,11 +52,12 @@ final class Run {
                 instances,
                 () -> books.creditedOrders(contender) >= before + half / 10);
         instances.killOne();
-        progress.step(
-                "one instance is killed (SIGKILL) after %,d orders; the other one carries on, a new one starts",
-                books.creditedOrders(contender));
+        progress.step("an instance is killed (SIGKILL) after %,d orders", books.creditedOrders(contender));
         instances.start();
         untilConsuming(instances);
+        progress.step(
+                "a new instance is up, and %,d more messages come; %,d orders are credited by now",
+                plan.stream().size() - half, books.creditedOrders(contender));
         publish(plan.stream().subList(half, plan.stream().size()));
         untilDone(instances);
 
