@@ -58,9 +58,11 @@ final class Broker implements AutoCloseable {
         return look(queue).map(AMQP.Queue.DeclareOk::getConsumerCount).orElse(0);
     }
 
-    void delete(String queue) throws IOException, TimeoutException {
-        try (Channel channel = connection.createChannel()) {
-            channel.queueDelete(queue);
+    void deleteIfPresent(String queue) throws IOException, TimeoutException {
+        if (look(queue).isPresent()) {
+            try (Channel channel = connection.createChannel()) {
+                channel.queueDelete(queue);
+            }
         }
     }
 

@@ -39,7 +39,7 @@ public final class Demo {
             Report report = new Demo(options).run();
             System.out.println(report.audit());
             System.exit(report.onceFlux().areExact() ? 0 : 1);
-        } catch (Exception e) {
+        } catch (Exception | Error e) {
             e.printStackTrace();
             System.exit(1);
         }
@@ -48,7 +48,7 @@ public final class Demo {
     private Report run() throws Exception {
         System.out.printf(
                 "%,d orders reach a loyalty service in %,d messages, and an instance is killed on the way.%n"
-                        + "Do the customers get the points that they should? (Seed %d; takes about half a minute.)%n%n",
+                        + "Do the customers get the points that they should? (Seed %d; takes about a minute.)%n%n",
                 options.orders(), plan.deliveries(), options.seed());
         try (PostgresService postgres = PostgresService.start()) {
             Optional<RabbitService> rabbit =
@@ -80,7 +80,7 @@ public final class Demo {
         }
         Report report =
                 new Report(requireNonNull(books.get(Contender.NAIVE)), requireNonNull(books.get(Contender.ONCEFLUX)));
-        System.out.printf("%n%s%n", report.table());
+        System.out.printf("%n%s%n%s%n%n", report.table(), report.verdict());
         return report;
     }
 
@@ -92,8 +92,8 @@ public final class Demo {
             try (Instances instances = new Instances(contender, queue, rabbitUri, postgresUrl)) {
                 return new Run(contender, plan, broker, queue, bookkeeping, progress).through(instances);
             } finally {
-                broker.delete(queue);
-                broker.delete(Broker.deadLetterQueue(queue));
+                broker.deleteIfPresent(queue);
+                broker.deleteIfPresent(Broker.deadLetterQueue(queue));
             }
         }
     }

@@ -22,6 +22,13 @@ record Report(Books naive, Books onceFlux) {
         return table.toString();
     }
 
+    String verdict() {
+        return onceFlux.areExact()
+                ? "  OnceFlux credited every order once. What the broker delivered again after the kill is not counted above;%n  no service can choose that."
+                        .formatted()
+                : "  OnceFlux's books are NOT exact.";
+    }
+
     String audit() {
         return "audit orders=%d deliveries=%d applied=%d duplicates=%d excess_points=%d naive_excess_points=%d"
                 .formatted(

@@ -30,16 +30,15 @@ public final class LoyaltyService {
     private final RabbitOptions queue;
     private final IdempotentConsumer<OrderCompleted> loyalty;
 
+    // region: pipeline
     public LoyaltyService(RabbitOptions queue, ConnectionFactory connections) {
         this.queue = queue;
-        // region: consumer
         this.loyalty = IdempotentConsumer.<OrderCompleted>named("loyalty")
                 .identifiedBy(order -> "order-completed:" + order.orderId())
                 .orderedBy(OrderCompleted::customerId)
                 .lanes(LANES)
                 .effect(LoyaltyService::credit)
                 .build(connections);
-        // endregion
     }
 
     /** Runs from the subscription until {@link #stop()}. */
@@ -48,12 +47,14 @@ public final class LoyaltyService {
                 .map(Delivery.decoding(JSON::<OrderCompleted>readValue))
                 .transform(loyalty);
     }
+    // endregion
 
     /** Takes no more orders, and completes when those at work are committed and acknowledged. */
     public Mono<Void> stop() {
         return loyalty.stop();
     }
 
+    // region: effect
     /** Both statements are in one transaction with the claim of the order. */
     private static Mono<Void> credit(OrderCompleted order, DatabaseClient db) {
         return addToBalance(order, db).then(enterInLedger(order, db));
@@ -77,4 +78,5 @@ public final class LoyaltyService {
                 .bind("points", order.points())
                 .then();
     }
+    // endregion
 }
