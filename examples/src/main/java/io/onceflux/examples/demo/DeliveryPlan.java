@@ -25,7 +25,7 @@ record DeliveryPlan(List<OrderCompleted> pairs, List<OrderCompleted> stream, Lis
                 .mapToObj(number -> new OrderCompleted(
                         "A-%06d".formatted(number), customer(random.nextInt(CUSTOMERS)), 5L * (1 + random.nextInt(20))))
                 .toList();
-        int paired = orders * 6 / 100;
+        int paired = orders / 10;
         List<OrderCompleted> rest = all.subList(paired, orders);
         return new DeliveryPlan(all.subList(0, paired), stream(rest, orders, random), some(all, orders / 5, random));
     }
@@ -48,11 +48,11 @@ record DeliveryPlan(List<OrderCompleted> pairs, List<OrderCompleted> stream, Lis
 
     private static List<OrderCompleted> stream(List<OrderCompleted> once, int orders, Random random) {
         List<OrderCompleted> stream = new ArrayList<>(once);
-        for (OrderCompleted again : some(once.subList(0, orders / 2), orders * 6 / 100, random)) {
+        for (OrderCompleted again : some(once.subList(0, orders / 2), orders / 20, random)) {
             int earliest = stream.indexOf(again) + orders * 3 / 10;
             stream.add(earliest + random.nextInt(stream.size() - earliest), again);
         }
-        for (OrderCompleted again : some(once, orders * 8 / 100, random)) {
+        for (OrderCompleted again : some(once, orders / 20, random)) {
             stream.add(stream.indexOf(again) + 1, again);
         }
         return List.copyOf(stream);

@@ -58,7 +58,8 @@ public final class Demo {
                     return compare(postgres, running.uri());
                 }
             }
-            try (EmbeddedAmqpBroker broker = EmbeddedAmqpBroker.start()) {
+            try (EmbeddedAmqpBroker broker =
+                    EmbeddedAmqpBroker.start(options.embeddedBroker() ? "not wanted" : "none found")) {
                 return compare(postgres, broker.uri());
             }
         }

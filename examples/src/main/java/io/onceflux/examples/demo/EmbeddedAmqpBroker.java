@@ -49,7 +49,8 @@ final class EmbeddedAmqpBroker implements AutoCloseable {
         this.uri = uri;
     }
 
-    static EmbeddedAmqpBroker start() throws Exception {
+    /** Says on stdout that it is used, and why. */
+    static EmbeddedAmqpBroker start(String why) throws Exception {
         int port = freePort();
         String password = UUID.randomUUID().toString();
         EmbeddedAmqpBroker broker = new EmbeddedAmqpBroker(
@@ -61,8 +62,8 @@ final class EmbeddedAmqpBroker implements AutoCloseable {
             throw e;
         }
         System.out.println(
-                "RabbitMQ: none found, so an AMQP broker in this process stands in for it (Apache Qpid) on 127.0.0.1:"
-                        + port);
+                "RabbitMQ: %s, so an AMQP broker in this process stands in for it (Apache Qpid) on 127.0.0.1:%d"
+                        .formatted(why, port));
         return broker;
     }
 

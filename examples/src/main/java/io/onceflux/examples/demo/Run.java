@@ -4,12 +4,16 @@ import io.onceflux.examples.loyalty.OrderCompleted;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 
 /** One service gets all deliveries of the plan, loses an instance in the middle, and is audited at the end. */
 final class Run {
 
     private static final Duration LIMIT = Duration.ofMinutes(2);
-    private static final Duration BETWEEN_PAIRS = Duration.ofMillis(20);
+    /** The broker deals the messages out in turn: idle instances get the two copies of an order at the same moment. */
+    private static final int WAVE = 10;
+
+    private static final Duration BETWEEN_WAVES = Duration.ofMillis(100);
     private static final Duration POLL = Duration.ofMillis(20);
     /** An empty queue says nothing of the messages that an instance has in hand: it gets this time for them, or more. */
     private static final Duration QUIET = Duration.ofSeconds(1);
@@ -38,15 +42,21 @@ final class Run {
         instances.start();
         untilConsuming(instances);
 
+        int early = plan.stream().size() / 10;
+        int half = plan.stream().size() / 2;
+        progress.step("%,d messages come, a quiet start", early);
+        publish(plan.stream().subList(0, early));
+        untilEmpty(instances);
+
         progress.step(
                 "%,d orders come twice at the same moment, a copy to each instance",
                 plan.pairs().size());
         publishPairs();
+        untilEmpty(instances);
 
-        int half = plan.stream().size() / 2;
-        progress.step("%,d messages come at once, duplicates among them", half);
+        progress.step("%,d messages come at once, duplicates among them", half - early);
         long before = books.creditedOrders(contender);
-        publish(plan.stream().subList(0, half));
+        publish(plan.stream().subList(early, half));
         until(
                 "an instance is in the middle of its work",
                 instances,
@@ -69,9 +79,12 @@ final class Run {
     }
 
     private void publishPairs() throws Exception {
-        for (OrderCompleted order : plan.pairs()) {
-            publish(List.of(order, order));
-            Thread.sleep(BETWEEN_PAIRS.toMillis());
+        List<OrderCompleted> pairs = plan.pairs();
+        for (int from = 0; from < pairs.size(); from += WAVE) {
+            publish(pairs.subList(from, Math.min(from + WAVE, pairs.size())).stream()
+                    .flatMap(order -> Stream.of(order, order))
+                    .toList());
+            Thread.sleep(BETWEEN_WAVES.toMillis());
         }
     }
 
@@ -82,6 +95,10 @@ final class Run {
 
     private void untilConsuming(Instances instances) throws Exception {
         until("both instances consume", instances, () -> broker.consumers(queue) == instances.count());
+    }
+
+    private void untilEmpty(Instances instances) throws Exception {
+        until("the queue is empty", instances, () -> broker.depth(queue) == 0);
     }
 
     private void untilDone(Instances instances) throws Exception {

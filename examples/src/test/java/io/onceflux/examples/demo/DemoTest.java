@@ -13,12 +13,12 @@ class DemoTest {
     @ParameterizedTest
     @ValueSource(strings = {"", "--embedded-broker"})
     void theBooksOfOnceFluxAreExactAndThoseOfTheNaiveConsumerAreNot(String broker) {
-        String[] args = ("--orders 100 " + broker).strip().split(" ");
+        String[] args = ("--orders 200 " + broker).strip().split(" ");
         try (ForkedJvm demo = ForkedJvm.start(Demo.class, args)) {
             String audit = demo.awaitLine(line -> line.startsWith("audit "), LIMIT);
 
             assertThat(audit)
-                    .matches("audit orders=100 deliveries=140 applied=100 duplicates=40 excess_points=0"
+                    .matches("audit orders=200 deliveries=280 applied=200 duplicates=80 excess_points=0"
                             + " naive_excess_points=[1-9][0-9]*");
             assertThat(demo.exitCode()).isZero();
             assertThat(demo.lines()).endsWith(audit);
