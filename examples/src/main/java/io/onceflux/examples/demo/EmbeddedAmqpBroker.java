@@ -53,8 +53,10 @@ final class EmbeddedAmqpBroker implements AutoCloseable {
     static EmbeddedAmqpBroker start(String why) throws Exception {
         int port = freePort();
         String password = UUID.randomUUID().toString();
-        EmbeddedAmqpBroker broker = new EmbeddedAmqpBroker(
-                Files.createTempDirectory("onceflux-amqp-"), "amqp://demo:%s@127.0.0.1:%d".formatted(password, port));
+        Path folder = Files.createTempDirectory("onceflux-amqp-");
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder), "onceflux-amqp-delete"));
+        EmbeddedAmqpBroker broker =
+                new EmbeddedAmqpBroker(folder, "amqp://demo:%s@127.0.0.1:%d".formatted(password, port));
         try {
             broker.launch(CONFIG.formatted(password, port));
         } catch (Exception e) {
@@ -91,6 +93,9 @@ final class EmbeddedAmqpBroker implements AutoCloseable {
     @Override
     public void close() {
         launcher.shutdown();
+    }
+
+    private static void delete(Path folder) {
         try (Stream<Path> files = Files.walk(folder)) {
             for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
                 Files.deleteIfExists(file);
