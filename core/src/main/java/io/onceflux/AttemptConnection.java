@@ -1,10 +1,14 @@
 package io.onceflux;
 
 import io.r2dbc.postgresql.api.PostgresqlConnection;
+import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.Result;
+import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
+import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
@@ -33,6 +37,17 @@ final class AttemptConnection extends DelegatingConnection {
     AttemptConnection(Connection pooled, Duration controlLimit) {
         super(pooled);
         this.controlLimit = controlLimit;
+    }
+
+    @Override
+    public Statement createStatement(String sql) {
+        TransactionControl.refuseIn(sql);
+        return delegate.createStatement(sql);
+    }
+
+    @Override
+    public Batch createBatch() {
+        return new GuardedBatch(delegate.createBatch());
     }
 
     @Override
@@ -121,6 +136,22 @@ final class AttemptConnection extends DelegatingConnection {
             at = inner;
         }
         return at;
+    }
+
+    /** A batch whose statements cannot end the transaction. */
+    private record GuardedBatch(Batch delegate) implements Batch {
+
+        @Override
+        public Batch add(String sql) {
+            TransactionControl.refuseIn(sql);
+            delegate.add(sql);
+            return this;
+        }
+
+        @Override
+        public Publisher<? extends Result> execute() {
+            return delegate.execute();
+        }
     }
 
     /** The connection died while COMMIT was under way; the claim will tell whether it took place. */

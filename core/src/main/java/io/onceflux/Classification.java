@@ -53,7 +53,7 @@ final class Classification {
     private @Nullable FailureKind askUser(Throwable error) {
         try {
             return usersWord.apply(error);
-        } catch (RuntimeException e) {
+        } catch (Throwable e) { // An Error too: Reactor rethrows some of them, and the lane would hang.
             log.warn("the failure policy's classifier threw; the SQLSTATE decides instead", e);
             return null;
         }

@@ -95,7 +95,7 @@ final class GuardedListener implements ConsumerListener {
     private void tell(Runnable call) {
         try {
             call.run();
-        } catch (RuntimeException e) {
+        } catch (Throwable e) { // An Error too: Reactor rethrows some of them, and the lane would hang.
             log.warn("{}: the listener threw; the message is not affected", consumer, e);
         }
     }

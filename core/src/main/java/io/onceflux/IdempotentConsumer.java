@@ -51,7 +51,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
         this.startupCheck = new StartupCheck(settings, connections, transactions, claims, progress);
-        this.probe = new Probe(settings, transactions, claims);
+        this.probe = new Probe(settings, transactions, claims, progress);
         this.attempts = new Attempts<>(
                 new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout()),
                 probe::answers,

@@ -3,6 +3,7 @@ package io.onceflux;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import reactor.core.publisher.Mono;
 import reactor.util.retry.Retry;
 
@@ -12,11 +13,13 @@ final class Probe {
     private final Settings settings;
     private final Transactions transactions;
     private final Claims claims;
+    private final Progress progress;
 
-    Probe(Settings settings, Transactions transactions, Claims claims) {
+    Probe(Settings settings, Transactions transactions, Claims claims, Progress progress) {
         this.settings = settings;
         this.transactions = transactions;
         this.claims = claims;
+        this.progress = progress;
     }
 
     /** Whether the database takes writes now. Never an error. */
@@ -27,6 +30,7 @@ final class Probe {
     /** Completes when the database takes writes; looks again and again, with pauses. */
     Mono<Void> untilAnswers() {
         return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
+            progress.held(FailureKind.INFRASTRUCTURE, failure.failure());
             Duration pause = settings.backoff().after((int) failure.totalRetries() + 1);
             return Mono.delay(pause);
         })));
@@ -34,8 +38,10 @@ final class Probe {
 
     private Mono<Void> write() {
         return Mono.defer(() -> {
-            MessageKey key =
-                    new MessageKey(settings.consumer(), UUID.randomUUID().toString());
+            // Not UUID.randomUUID: its SecureRandom reads from a file, and this may be an event loop.
+            ThreadLocalRandom random = ThreadLocalRandom.current();
+            String nobodys = new UUID(random.nextLong(), random.nextLong()).toString();
+            MessageKey key = new MessageKey(settings.consumer(), nobodys);
             return transactions
                     .inRolledBackTransaction(
                             connection -> claims.claim(connection, List.of(key), settings.lockTimeout())

@@ -1,0 +1,78 @@
+package io.onceflux.rabbit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.onceflux.Database;
+import io.onceflux.Effect;
+import io.onceflux.Order;
+import io.onceflux.PermanentFailure;
+import io.onceflux.services.RabbitService;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** A dead letter that cannot be stored keeps its original in the queue, and holds up no other lane. */
+class DeadLetterFailuresTest {
+
+    private static final Effect<Order> REFUSES_BAD = (order, db) -> {
+        if (order.id().equals("bad")) {
+            throw new PermanentFailure("bad");
+        }
+        return order.apply(db);
+    };
+
+    private final Database database = Database.create();
+    private final Broker broker = Broker.create();
+
+    @AfterEach
+    void close() {
+        database.assertNothingLeaked();
+        broker.close();
+        database.close();
+    }
+
+    @Test
+    void withNowhereToPutItTheMessageIsNotAcknowledgedUntilThereIs() {
+        broker.declare();
+        try (Running running = Running.start(broker.options().build(), database.pool(6), REFUSES_BAD)) {
+            await().until(() -> broker.consumers() == 1);
+            broker.delete(broker.deadLetterQueue());
+            broker.publish("bad", "good");
+
+            await().until(() -> running.listener.settleFailures.size() >= 2);
+            assertThat(running.listener.settleFailures.get(0)).hasMessageContaining("no queue takes dead letters");
+            await().until(() -> database.effectsOf("good") == 1);
+            assertThat(broker.backlog())
+                    .as("the original is still the broker's")
+                    .isEqualTo(1);
+
+            broker.declare();
+            broker.awaitDeadLetters(1);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertThat(broker.deadLetters()).hasSize(1);
+    }
+
+    @Test
+    void aBrokerThatIsShortOfMemoryConfirmsLaterAndAcknowledgementsGoOn() {
+        try (RabbitService own = RabbitService.start();
+                Broker alarmed = Broker.on(own)) {
+            alarmed.declare();
+            alarmed.publish("bad", "good");
+            own.ctl("set_vm_memory_high_watermark", "absolute", "1MB");
+            try (Running running = Running.start(
+                    alarmed.options().confirmLimit(Duration.ofSeconds(1)).build(), database.pool(6), REFUSES_BAD)) {
+                await().until(() -> running.listener.settleFailures.size() >= 2);
+                await().until(() -> database.effectsOf("good") == 1);
+                await().until(() -> alarmed.backlog() == 1);
+
+                own.ctl("set_vm_memory_high_watermark", "absolute", "512MB");
+                alarmed.awaitNoBacklog();
+                assertThat(alarmed.deadLetters()).isNotEmpty();
+                running.stop();
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+package io.onceflux.rabbit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import com.rabbitmq.client.ConnectionFactory;
+import io.onceflux.Database;
+import io.onceflux.InvalidSetupException;
+import io.onceflux.Order;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** A wrong set-up is one clear sentence, and no message is taken. */
+class RefusesBadSetupTest {
+
+    private final Database database = Database.create();
+    private final Broker broker = Broker.create();
+
+    @AfterEach
+    void close() {
+        broker.close();
+        database.close();
+    }
+
+    private String failureWith(RabbitOptions options) {
+        try (Running running = Running.start(options, database.pool(6), Order::apply)) {
+            await().atMost(Duration.ofSeconds(30)).until(() -> running.error.get() != null);
+            Throwable error = Objects.requireNonNull(running.error.get());
+            assertThat(error).isInstanceOf(InvalidSetupException.class);
+            assertThat(running.outcomes).isEmpty();
+            return String.valueOf(error.getMessage());
+        }
+    }
+
+    private ConnectionFactory factory(UnaryOperator<ConnectionFactory> change) {
+        return change.apply(broker.factory());
+    }
+
+    @Test
+    void aMissingQueue() {
+        assertThat(failureWith(broker.options().build()))
+                .contains("Queue '" + broker.queue() + "' does not exist", "declare(QueueDeclaration)");
+    }
+
+    @Test
+    void aMissingDeadLetterQueueAndNothingIsConsumed() {
+        broker.declare();
+        broker.publish("order-1");
+        broker.delete(broker.deadLetterQueue());
+        assertThat(failureWith(broker.options().build()))
+                .contains("Queue '" + broker.deadLetterQueue() + "' does not exist", "Dead letters go there");
+        await().until(() -> broker.ready(broker.queue()) == 1);
+    }
+
+    @Test
+    void aMissingDeadLetterExchange() {
+        broker.declare();
+        assertThat(failureWith(broker.options().deadLettersTo("nowhere", "x").build()))
+                .contains("Exchange 'nowhere'", "does not exist");
+    }
+
+    @Test
+    void aQueueThatWasDeclaredOtherwise() {
+        broker.declare();
+        assertThat(failureWith(
+                        broker.options().declare(QueueDeclaration.quorum(5)).build()))
+                .contains("exists", "with other properties");
+    }
+
+    @Test
+    void aWrongPasswordWhichIsNotRepeated() {
+        String sentence = failureWith(broker.options()
+                .connectionFactory(factory(factory -> {
+                    factory.setPassword("s3cret");
+                    return factory;
+                }))
+                .build());
+        assertThat(sentence)
+                .contains("refuses the login", "user, password and virtual host")
+                .doesNotContain("s3cret");
+    }
+
+    @Test
+    void aVirtualHostThatDoesNotExist() {
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(factory(factory -> {
+                            factory.setVirtualHost("nowhere");
+                            return factory;
+                        }))
+                        .build()))
+                .contains("refuses the login", "virtual host");
+    }
+
+    @Test
+    void aBrokerThatCannotBeReachedIsWaitedForUpToTheStartLimit() throws Exception {
+        int free;
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            free = socket.getLocalPort();
+        }
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(factory(factory -> {
+                            factory.setPort(free);
+                            return factory;
+                        }))
+                        .startLimit(Duration.ofSeconds(1))
+                        .build()))
+                .contains("could not be reached for 1 s", "check host and port", "127.0.0.1:" + free);
+    }
+
+    @Test
+    void aMissingClaimTableTakesNoMessage() {
+        broker.declare();
+        broker.publish("order-1");
+        database.run("DROP TABLE processed_messages");
+        assertThat(failureWith(broker.options().build())).contains("processed_messages does not exist");
+        assertThat(broker.ready(broker.queue())).isEqualTo(1);
+    }
+
+    @Test
+    void optionsOutOfRangeNameTheProperty() {
+        assertThatThrownBy(() -> broker.options().prefetch(0).build())
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("prefetch must be from 1 to 65535, but is 0");
+        assertThatThrownBy(() -> RabbitOptions.queue(" ").build()).hasMessageContaining("queue must not be blank");
+        assertThatThrownBy(() -> broker.options().confirmLimit(Duration.ZERO).build())
+                .hasMessageContaining("confirmLimit must be at least 1 ms");
+        assertThatThrownBy(() -> RabbitOptions.queue("q").uri("amqp//user:s3cret@host"))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageNotContaining("s3cret")
+                .hasNoCause();
+    }
+
+    @Test
+    void aPrefetchBelowTheLanesIsAWarningAndNotAHang() {
+        broker.declare();
+        broker.publish("order-1", "order-2", "order-3");
+        try (Running running = Running.start(
+                broker.options().prefetch(1).build(), database.pool(9), Order::apply, builder -> builder.lanes(8))) {
+            await().until(() -> running.outcomes.size() == 3);
+            broker.awaitNoBacklog();
+            assertThat(running.listener.warnings)
+                    .anySatisfy(warning -> assertThat(warning).contains("prefetch 1", "8 lanes"));
+            running.stop();
+        }
+    }
+}
