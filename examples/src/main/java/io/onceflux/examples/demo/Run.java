@@ -10,10 +10,10 @@ import java.util.stream.Stream;
 final class Run {
 
     private static final Duration LIMIT = Duration.ofMinutes(2);
-    /** The broker deals the messages out in turn: idle instances get the two copies of an order at the same moment. */
+    /** The broker deals the messages out in turn: instances that are idle get the two copies of an order at the same moment. */
     private static final int WAVE = 10;
 
-    private static final Duration BETWEEN_WAVES = Duration.ofMillis(100);
+    private static final Duration BETWEEN_WAVES = Duration.ofMillis(50);
     private static final Duration POLL = Duration.ofMillis(20);
     /** An empty queue says nothing of the messages that an instance has in hand: it gets this time for them, or more. */
     private static final Duration QUIET = Duration.ofSeconds(1);
@@ -46,13 +46,12 @@ final class Run {
         int half = plan.stream().size() / 2;
         progress.step("%,d messages come, a quiet start", early);
         publish(plan.stream().subList(0, early));
-        untilEmpty(instances);
+        untilCredited(plan.stream().subList(0, early).stream().distinct().count(), instances);
 
         progress.step(
                 "%,d orders come twice at the same moment, a copy to each instance",
                 plan.pairs().size());
-        publishPairs();
-        untilEmpty(instances);
+        publishPairs(instances);
 
         progress.step("%,d messages come at once, duplicates among them", half - early);
         long before = books.creditedOrders(contender);
@@ -69,7 +68,7 @@ final class Run {
                 "a new instance is up, and %,d more messages come; %,d orders are credited by now",
                 plan.stream().size() - half, books.creditedOrders(contender));
         publish(plan.stream().subList(half, plan.stream().size()));
-        untilDone(instances);
+        untilCredited(plan.orders(), instances);
 
         progress.step("%,d old messages are sent again", plan.replay().size());
         publish(plan.replay());
@@ -78,12 +77,14 @@ final class Run {
         return books.read(contender, broker.depth(queue), broker.depth(Broker.deadLetterQueue(queue)));
     }
 
-    private void publishPairs() throws Exception {
+    private void publishPairs(Instances instances) throws Exception {
         List<OrderCompleted> pairs = plan.pairs();
+        long before = books.creditedOrders(contender);
         for (int from = 0; from < pairs.size(); from += WAVE) {
             publish(pairs.subList(from, Math.min(from + WAVE, pairs.size())).stream()
                     .flatMap(order -> Stream.of(order, order))
                     .toList());
+            untilCredited(before + Math.min(from + WAVE, pairs.size()), instances);
             Thread.sleep(BETWEEN_WAVES.toMillis());
         }
     }
@@ -97,12 +98,8 @@ final class Run {
         until("both instances consume", instances, () -> broker.consumers(queue) == instances.count());
     }
 
-    private void untilEmpty(Instances instances) throws Exception {
-        until("the queue is empty", instances, () -> broker.depth(queue) == 0);
-    }
-
-    private void untilDone(Instances instances) throws Exception {
-        until("every order is credited", instances, () -> books.creditedOrders(contender) >= plan.orders());
+    private void untilCredited(long orders, Instances instances) throws Exception {
+        until("%,d orders are credited".formatted(orders), instances, () -> books.creditedOrders(contender) >= orders);
     }
 
     private void untilQuiet(Instances instances, Duration quiet) throws Exception {
