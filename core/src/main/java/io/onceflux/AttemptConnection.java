@@ -18,6 +18,7 @@ import reactor.core.publisher.Mono;
  * is not certain that its transaction has ended is closed instead of going back to the pool:
  *
  * <ul>
+ *   <li>a connection that comes with an open transaction;
  *   <li>BEGIN that is cut short: r2dbc has handed the connection to nobody yet, so nobody else would give it back;
  *   <li>COMMIT without a definite answer: the pool takes the transaction for ended when COMMIT is sent;
  *   <li>ROLLBACK that waits behind a running statement: the statement is cancelled, and as that cancellation may also hit
@@ -63,10 +64,17 @@ final class AttemptConnection extends DelegatingConnection {
     private Mono<Void> begin(Mono<Void> begin) {
         return Mono.usingWhen(
                 Mono.just(this),
-                connection -> begin.timeout(controlLimit).onErrorMap(NoConnectionException::new),
+                connection -> fresh().then(begin).timeout(controlLimit).onErrorMap(NoConnectionException::new),
                 connection -> Mono.empty(),
                 (connection, error) -> connection.discard(),
                 connection -> connection.discard().then(connection.close()));
+    }
+
+    /** The driver skips BEGIN where a transaction is open, and would commit with ours what somebody left in it. */
+    private Mono<Void> fresh() {
+        return Mono.defer(() -> delegate.isAutoCommit()
+                ? Mono.empty()
+                : Mono.error(new IllegalStateException("the pool gave a connection with a transaction still open")));
     }
 
     @Override

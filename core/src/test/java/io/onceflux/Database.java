@@ -147,7 +147,14 @@ public final class Database implements AutoCloseable {
                                 .as("connections in use")
                                 .isZero()));
         await().atMost(Duration.ofSeconds(10))
-                .untilAsserted(() -> assertThat(openTransactions()).isZero());
+                .untilAsserted(() -> assertThat(openTransactions())
+                        .as("open transactions: %s", sessions())
+                        .isZero());
+    }
+
+    private List<String> sessions() {
+        return texts("SELECT concat_ws(' ', pid, backend_type, state, wait_event, now() - xact_start, left(query, 80))"
+                + " FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
     }
 
     public long openTransactions() {

@@ -283,4 +283,22 @@ class TransactionGuardTest {
         assertThat(delivery.isDeadLettered()).isTrue();
         database.assertAppliedOnce(0);
     }
+
+    @Test
+    void aConnectionThatComesWithAnOpenTransactionIsGivenUpAndWhatIsInItIsNotCommitted() {
+        ConnectionPool dirty = database.pool(5);
+        Mono.usingWhen(
+                        dirty.create(),
+                        connection -> Flux.from(connection
+                                        .createStatement("BEGIN; INSERT INTO point_ledger VALUES ('stray', 'c', 1)")
+                                        .execute())
+                                .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
+                                .then(),
+                        connection -> connection.close())
+                .block();
+        assertThat(database.openTransactions()).isEqualTo(1);
+
+        assertThat(run(loyalty(dirty), TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+        database.assertAppliedOnce(1);
+    }
 }
