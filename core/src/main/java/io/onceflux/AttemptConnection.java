@@ -3,12 +3,10 @@ package io.onceflux;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
-import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
-import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
@@ -19,10 +17,10 @@ import reactor.core.publisher.Mono;
  *
  * <ul>
  *   <li>a connection that comes with an open transaction;
- *   <li>BEGIN that is cut short: r2dbc has handed the connection to nobody yet, so nobody else would give it back;
+ *   <li>BEGIN that is cut short: Spring has not seen the connection yet, so nobody else would give it back;
  *   <li>COMMIT without a definite answer: the pool takes the transaction for ended when COMMIT is sent;
- *   <li>ROLLBACK that waits behind a running statement: the statement is cancelled, and as that cancellation may also hit
- *       what comes next, the connection is closed after it.
+ *   <li>ROLLBACK while a statement may still be on its way (see {@link StatementGate}), or behind one that runs on: the
+ *       statement is cancelled, and as that may also hit what comes next, the connection is closed after it.
  * </ul>
  */
 final class AttemptConnection extends DelegatingConnection {
@@ -33,6 +31,7 @@ final class AttemptConnection extends DelegatingConnection {
     private static final Duration PATIENCE = Duration.ofMillis(100);
 
     private final Duration controlLimit;
+    private final StatementGate gate = new StatementGate();
     private volatile boolean discarded;
 
     AttemptConnection(Connection pooled, Duration controlLimit) {
@@ -43,12 +42,12 @@ final class AttemptConnection extends DelegatingConnection {
     @Override
     public Statement createStatement(String sql) {
         TransactionControl.refuseIn(sql);
-        return delegate.createStatement(sql);
+        return gate.guard(delegate.createStatement(sql));
     }
 
     @Override
     public Batch createBatch() {
-        return new GuardedBatch(delegate.createBatch());
+        return gate.guard(delegate.createBatch());
     }
 
     @Override
@@ -67,7 +66,7 @@ final class AttemptConnection extends DelegatingConnection {
                 connection -> fresh().then(begin).timeout(controlLimit).onErrorMap(NoConnectionException::new),
                 connection -> Mono.empty(),
                 (connection, error) -> connection.discard(),
-                connection -> connection.discard().then(connection.close()));
+                AttemptConnection::abandon);
     }
 
     /** The driver skips BEGIN where a transaction is open, and would commit with ours what somebody left in it. */
@@ -79,22 +78,37 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Mono<Void> commitTransaction() {
-        if (delegate.isAutoCommit()) {
-            return Mono.error(new IllegalStateException(
-                    "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
-        }
-        return Mono.from(delegate.commitTransaction())
-                .timeout(controlLimit)
-                .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
-                        ? Mono.error(error)
-                        : discard().then(Mono.error(new UnknownCommitException(error))));
+        return Mono.defer(() -> {
+            if (!gate.closeForCommit()) {
+                return cutAndDiscard()
+                        .then(Mono.error(
+                                new IllegalStateException("the effect completed while a statement of it was still"
+                                        + " running: what it returns must contain every statement that it starts")));
+            }
+            if (delegate.isAutoCommit()) {
+                return Mono.error(
+                        new IllegalStateException(
+                                "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
+            }
+            return Mono.from(delegate.commitTransaction())
+                    .timeout(controlLimit)
+                    .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
+                            ? Mono.error(error)
+                            : discard().then(Mono.error(new UnknownCommitException(error))));
+        });
     }
 
     @Override
     public Mono<Void> rollbackTransaction() {
-        if (discarded) {
-            return Mono.empty();
-        }
+        return Mono.defer(() -> {
+            if (discarded) {
+                return Mono.empty();
+            }
+            return gate.closeForRollback() ? rollBack() : cutAndDiscard();
+        });
+    }
+
+    private Mono<Void> rollBack() {
         Mono<Void> rollback = Mono.from(delegate.rollbackTransaction()).cache();
         return rollback.timeout(
                         PATIENCE,
@@ -104,6 +118,11 @@ final class AttemptConnection extends DelegatingConnection {
                     log.debug("rollback was not confirmed; the connection is closed, which rolls back", error);
                     return discard();
                 });
+    }
+
+    /** Ends a statement that may be running and closes the connection, so that the server rolls back at once. */
+    private Mono<Void> cutAndDiscard() {
+        return cancelStatement().then(discard());
     }
 
     @Override
@@ -125,6 +144,11 @@ final class AttemptConnection extends DelegatingConnection {
                 : Mono.empty();
     }
 
+    /** Gives the connection back closed: nobody can say what the server is still doing on it. */
+    Mono<Void> abandon() {
+        return discard().then(close());
+    }
+
     /** Closes the connection to the server, so that the pool finds it dead and the server rolls back. */
     private Mono<Void> discard() {
         return Mono.defer(() -> {
@@ -144,22 +168,6 @@ final class AttemptConnection extends DelegatingConnection {
             at = inner;
         }
         return at;
-    }
-
-    /** A batch whose statements cannot end the transaction. */
-    private record GuardedBatch(Batch delegate) implements Batch {
-
-        @Override
-        public Batch add(String sql) {
-            TransactionControl.refuseIn(sql);
-            delegate.add(sql);
-            return this;
-        }
-
-        @Override
-        public Publisher<? extends Result> execute() {
-            return delegate.execute();
-        }
     }
 
     /** The connection died while COMMIT was under way; the claim will tell whether it took place. */

@@ -63,16 +63,16 @@ final class EffectConnection extends DelegatingConnection {
     @Override
     public Statement createStatement(String sql) {
         requireActive();
-        return new GuardedStatement(delegate.createStatement(sql), this);
+        return new InterceptedStatement(delegate.createStatement(sql), this::whileActive);
     }
 
     @Override
     public Batch createBatch() {
         requireActive();
-        return new GuardedBatch(delegate.createBatch(), this);
+        return new InterceptedBatch(delegate.createBatch(), sql -> {}, this::whileActive);
     }
 
-    private <R> Publisher<? extends R> whileActive(Publisher<? extends R> execution) {
+    private Publisher<? extends Result> whileActive(Publisher<? extends Result> execution) {
         return Flux.defer(() -> ended ? Mono.error(afterEnd()) : execution);
     }
 
@@ -135,70 +135,6 @@ final class EffectConnection extends DelegatingConnection {
         @Override
         public ConnectionFactoryMetadata getMetadata() {
             return () -> "PostgreSQL";
-        }
-    }
-
-    private record GuardedBatch(Batch delegate, EffectConnection connection) implements Batch {
-
-        @Override
-        public Batch add(String sql) {
-            delegate.add(sql);
-            return this;
-        }
-
-        @Override
-        public Publisher<? extends Result> execute() {
-            return connection.whileActive(delegate.execute());
-        }
-    }
-
-    private record GuardedStatement(Statement delegate, EffectConnection connection) implements Statement {
-
-        @Override
-        public Statement add() {
-            delegate.add();
-            return this;
-        }
-
-        @Override
-        public Statement bind(int index, Object value) {
-            delegate.bind(index, value);
-            return this;
-        }
-
-        @Override
-        public Statement bind(String name, Object value) {
-            delegate.bind(name, value);
-            return this;
-        }
-
-        @Override
-        public Statement bindNull(int index, Class<?> type) {
-            delegate.bindNull(index, type);
-            return this;
-        }
-
-        @Override
-        public Statement bindNull(String name, Class<?> type) {
-            delegate.bindNull(name, type);
-            return this;
-        }
-
-        @Override
-        public Statement fetchSize(int rows) {
-            delegate.fetchSize(rows);
-            return this;
-        }
-
-        @Override
-        public Statement returnGeneratedValues(String... columns) {
-            delegate.returnGeneratedValues(columns);
-            return this;
-        }
-
-        @Override
-        public Publisher<? extends Result> execute() {
-            return connection.whileActive(delegate.execute());
         }
     }
 }

@@ -10,6 +10,8 @@ final class Lifecycle {
 
     private final Sinks.Empty<Void> stop = Sinks.empty();
     private final Sinks.Empty<Void> cut = Sinks.empty();
+    private final AtomicBoolean stopAsked = new AtomicBoolean();
+    private final AtomicBoolean cutAsked = new AtomicBoolean();
     private final AtomicBoolean stopping = new AtomicBoolean();
     private final Count running = new Count();
 
@@ -38,15 +40,20 @@ final class Lifecycle {
 
     Mono<Void> stop(Duration limit) {
         return Mono.defer(() -> {
-            stop.emitEmpty(
-                    Sinks.EmitFailureHandler
-                            .FAIL_FAST); // Sources first: they end the intake before anything is given back.
+            // Sources first: they end the intake before any lane gives a message back.
+            emitOnce(stopAsked, stop);
             stopping.set(true);
             return running.whenZero().timeout(limit, Mono.defer(() -> {
-                cut.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+                emitOnce(cutAsked, cut);
                 return running.whenZero();
             }));
         });
+    }
+
+    private static void emitOnce(AtomicBoolean asked, Sinks.Empty<Void> sink) {
+        if (asked.compareAndSet(false, true)) {
+            sink.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+        }
     }
 
     /** A count that can be waited for to become zero. */

@@ -22,7 +22,7 @@ import reactor.core.publisher.Mono;
  */
 final class Transactions {
 
-    private final ConnectionFactory connections;
+    private final AttemptConnections connections;
     private final TransactionalOperator operator;
 
     Transactions(ConnectionFactory userConnections, Isolation isolation, Duration controlLimit) {
@@ -50,9 +50,17 @@ final class Transactions {
                 .then();
     }
 
-    /** Runs the work on a connection, each statement for itself. */
+    /**
+     * Runs the work on a connection, each statement for itself. Work that is cut short gives it back closed: the driver may have
+     * sent one half of a statement, and the server then keeps a transaction open for the other.
+     */
     <R> Mono<R> withoutTransaction(Function<Connection, Mono<R>> work) {
-        return Mono.usingWhen(connections.create(), work, Connection::close);
+        return Mono.usingWhen(
+                connections.create(),
+                work,
+                AttemptConnection::close,
+                (connection, error) -> connection.abandon(),
+                AttemptConnection::abandon);
     }
 
     /** The user's connections as attempts use them; to Spring it is the same resource as the user's own factory. */
@@ -60,7 +68,7 @@ final class Transactions {
             implements ConnectionFactory, InfrastructureProxy {
 
         @Override
-        public Mono<Connection> create() {
+        public Mono<AttemptConnection> create() {
             return Mono.<Connection>from(users.create())
                     .timeout(controlLimit)
                     .onErrorMap(NoConnectionException::new)

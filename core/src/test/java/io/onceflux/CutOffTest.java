@@ -121,6 +121,20 @@ class CutOffTest {
                 .isEqualTo(24);
     }
 
+    @Test
+    void aStartThatIsCutAtAnyMomentLeavesNoTransactionOpen() {
+        for (int round = 0; round < 100; round++) {
+            Disposable starting = Flux.<Delivery<Order>>never()
+                    .transform(orders(CutOffTest::threeRows).build(pool))
+                    .subscribe();
+            Mono.delay(Duration.ofMillis(ThreadLocalRandom.current().nextInt(12)))
+                    .doOnNext(now -> starting.dispose())
+                    .then()
+                    .block();
+        }
+        database.assertNothingLeaked();
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"in SQL", "in Java", "before SQL"})
     void effectsThatAreSlowerThanTheTimeLimitNeverKeepAConnection(String where) {
@@ -152,6 +166,31 @@ class CutOffTest {
         }
         Outcome canary = run(loyalty(pool), TestDelivery.order("canary"));
         assertThat(canary).isInstanceOf(Outcome.Applied.class);
+    }
+
+    @Test
+    void aStatementThatIsJustBeingSentWhenTheTimeIsUpNeverRunsByItself() {
+        int lanes = 8;
+        ConnectionPool wide = database.pool(lanes + 1);
+        Effect<Order> late = (order, db) -> Mono.delay(
+                        Duration.ofMillis(ThreadLocalRandom.current().nextInt(40, 54)))
+                .then(order.note(db));
+        for (int round = 0; round < 8; round++) {
+            List<Outcome> outcomes = run(
+                    orders(late)
+                            .lanes(lanes)
+                            .timeLimit(Duration.ofMillis(50))
+                            .lockTimeout(Duration.ofMillis(40))
+                            .failurePolicy(
+                                    policy().maxAttempts(1).alarmAfter(10_000).build())
+                            .build(wide),
+                    TestDelivery.orders("late-" + round + "-", 100));
+            assertThat(outcomes).hasSize(100);
+        }
+        assertThat(database.effects())
+                .as("effects without a claim would have run after ROLLBACK")
+                .isEqualTo(database.claims());
+        database.assertNothingLeaked();
     }
 
     @Test
