@@ -8,9 +8,11 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,6 +24,7 @@ import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.r2dbc.core.DatabaseClient;
 import org.springframework.transaction.reactive.TransactionalOperator;
+import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.test.StepVerifier;
@@ -173,6 +176,27 @@ class TransactionGuardTest {
                     .verify();
         }
         database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void anEffectThatCompletesWhileItsStatementStillRunsIsNotAcknowledgedAsApplied() {
+        List<Disposable> strays = new CopyOnWriteArrayList<>();
+        IdempotentConsumer<Order> consumer = orders((order, db) -> {
+                    strays.add(order.note(db)
+                            .then(db.sql("SELECT pg_sleep(1)").then())
+                            .subscribe(done -> {}, error -> {}));
+                    return Mono.delay(Duration.ofMillis(50));
+                })
+                .failurePolicy(policy().maxAttempts(1).build())
+                .build(pool);
+
+        Failure failure = failureOf(run(consumer, TestDelivery.order("stray")));
+
+        assertThat(failure.kind()).isEqualTo(FailureKind.EFFECT);
+        assertThat(failure.reason()).contains("must contain every statement that it starts");
+        assertThat(database.effects()).isZero();
+        assertThat(database.claims()).isZero();
+        strays.forEach(Disposable::dispose);
     }
 
     @Test
