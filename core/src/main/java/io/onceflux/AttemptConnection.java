@@ -79,11 +79,13 @@ final class AttemptConnection extends DelegatingConnection {
     @Override
     public Mono<Void> commitTransaction() {
         return Mono.defer(() -> {
-            if (!gate.closeForCommit()) {
+            if (!gate.close()) {
                 return cutAndDiscard()
-                        .then(Mono.error(
-                                new IllegalStateException("the effect completed while a statement of it was still"
-                                        + " running: what it returns must contain every statement that it starts")));
+                        .then(
+                                Mono.error(
+                                        new IllegalStateException(
+                                                "the effect completed while a statement of it was still running, or had been given up before it was"
+                                                        + " answered: what it returns must contain every statement that it starts, to its end")));
             }
             if (delegate.isAutoCommit()) {
                 return Mono.error(
@@ -104,7 +106,7 @@ final class AttemptConnection extends DelegatingConnection {
             if (discarded) {
                 return Mono.empty();
             }
-            return gate.closeForRollback() ? rollBack() : cutAndDiscard();
+            return gate.close() ? rollBack() : cutAndDiscard();
         });
     }
 

@@ -15,7 +15,7 @@ import reactor.core.publisher.Flux;
  * <p>An effect that is cut by a time limit, a failure beside it, or a cancelled subscription may be about to send a statement
  * on another thread. Sent after ROLLBACK it would run by itself, in auto-commit, and stay. So the gate closes before the
  * transaction ends: a statement that comes later is refused, and if one came before and has had no answer, ROLLBACK is not
- * enough and the connection has to be closed.
+ * enough and the connection has to be closed. The same holds for COMMIT.
  */
 final class StatementGate {
 
@@ -35,18 +35,10 @@ final class StatementGate {
         return new InterceptedBatch(batch, TransactionControl::refuseIn, this::pass);
     }
 
-    /** Closes the gate; true if every statement that passed it has run to its end or was given up by its own caller. */
-    boolean closeForCommit() {
-        return close() == 0;
-    }
-
-    /** Closes the gate; true if a ROLLBACK sent now comes after every statement that passed it. */
-    boolean closeForRollback() {
-        return close() == 0 && !cutUnanswered;
-    }
-
-    private int close() {
-        return underWay.getAndUpdate(count -> count | CLOSED) & ~CLOSED;
+    /** Closes the gate; true if what is sent now comes after every statement that passed it. */
+    boolean close() {
+        int before = underWay.getAndUpdate(count -> count | CLOSED) & ~CLOSED;
+        return before == 0 && !cutUnanswered;
     }
 
     private Flux<Result> pass(Publisher<? extends Result> execution) {
@@ -58,8 +50,8 @@ final class StatementGate {
             }
             AtomicBoolean answered = new AtomicBoolean();
             AtomicBoolean left = new AtomicBoolean();
-            return Flux.<Result>from(execution)
-                    .doOnNext(result -> answered.set(true))
+            return Flux.from(execution)
+                    .<Result>map(result -> new InterceptedResult(result, () -> answered.set(true)))
                     .doOnTerminate(() -> leave(left))
                     .doOnCancel(() -> {
                         if (!answered.get()) {

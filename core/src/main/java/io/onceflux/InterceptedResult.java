@@ -1,0 +1,55 @@
+package io.onceflux;
+
+import io.r2dbc.spi.Readable;
+import io.r2dbc.spi.Result;
+import io.r2dbc.spi.Row;
+import io.r2dbc.spi.RowMetadata;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.reactivestreams.Publisher;
+import reactor.core.publisher.Flux;
+
+/**
+ * A result that tells when the server has really answered: with a row, a count, an error or the end. That a driver hands out
+ * a result says less: it may do so while the statement is being prepared, before it is executed.
+ */
+record InterceptedResult(Result delegate, Runnable onAnswer) implements Result {
+
+    @Override
+    public Publisher<Long> getRowsUpdated() {
+        return telling(delegate.getRowsUpdated());
+    }
+
+    @Override
+    public <T> Publisher<T> map(BiFunction<Row, RowMetadata, ? extends T> mapping) {
+        return telling(delegate.<T>map(mapping));
+    }
+
+    @Override
+    public <T> Publisher<T> map(Function<? super Readable, ? extends T> mapping) {
+        return telling(delegate.<T>map(mapping));
+    }
+
+    @Override
+    public Result filter(Predicate<Segment> predicate) {
+        return new InterceptedResult(
+                delegate.filter(segment -> {
+                    onAnswer.run();
+                    return predicate.test(segment);
+                }),
+                onAnswer);
+    }
+
+    @Override
+    public <T> Publisher<T> flatMap(Function<Segment, ? extends Publisher<? extends T>> mapping) {
+        return telling(delegate.<T>flatMap(segment -> {
+            onAnswer.run();
+            return mapping.apply(segment);
+        }));
+    }
+
+    private <T> Flux<T> telling(Publisher<T> answer) {
+        return Flux.from(answer).doOnNext(value -> onAnswer.run()).doOnTerminate(onAnswer);
+    }
+}
