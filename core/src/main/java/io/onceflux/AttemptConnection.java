@@ -17,7 +17,7 @@ import reactor.core.publisher.Mono;
  *
  * <ul>
  *   <li>a connection that comes with an open transaction;
- *   <li>BEGIN that is cut short: Spring has not seen the connection yet, so nobody else would give it back;
+ *   <li>BEGIN that is cut short (see {@link Handover}) or fails;
  *   <li>COMMIT without a definite answer: the pool takes the transaction for ended when COMMIT is sent;
  *   <li>ROLLBACK while a statement may still be on its way (see {@link StatementGate}), or behind one that runs on: the
  *       statement is cancelled, and as that may also hit what comes next, the connection is closed after it.
@@ -61,12 +61,9 @@ final class AttemptConnection extends DelegatingConnection {
     }
 
     private Mono<Void> begin(Mono<Void> begin) {
-        return Mono.usingWhen(
-                Mono.just(this),
-                connection -> fresh().then(begin).timeout(controlLimit).onErrorMap(NoConnectionException::new),
-                connection -> Mono.empty(),
-                (connection, error) -> connection.discard(),
-                AttemptConnection::abandon);
+        return fresh().then(begin)
+                .timeout(controlLimit)
+                .onErrorResume(error -> discard().then(Mono.error(new NoConnectionException(error))));
     }
 
     /** The driver skips BEGIN where a transaction is open, and would commit with ours what somebody left in it. */

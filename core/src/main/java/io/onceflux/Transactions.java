@@ -37,17 +37,31 @@ final class Transactions {
      * once the rollback is confirmed or the connection closed.
      */
     <R> Mono<R> inTransaction(Function<Connection, Mono<R>> work) {
-        return operator.transactional(
-                ConnectionFactoryUtils.getConnection(connections).flatMap(work));
+        return handingOver(handover -> operator.transactional(onConnection(handover, work)));
     }
 
     /** Begins, runs the work and rolls back whatever it did. */
     Mono<Void> inRolledBackTransaction(Function<Connection, Mono<Void>> work) {
-        return operator.execute(transaction -> {
+        return handingOver(handover -> operator.execute(transaction -> {
                     transaction.setRollbackOnly();
-                    return ConnectionFactoryUtils.getConnection(connections).flatMap(work);
+                    return onConnection(handover, work);
                 })
-                .then();
+                .then());
+    }
+
+    private <R> Mono<R> handingOver(Function<Handover, Mono<R>> transaction) {
+        return Mono.usingWhen(
+                Mono.fromSupplier(Handover::new),
+                handover -> transaction.apply(handover).contextWrite(context -> context.put(Handover.class, handover)),
+                handover -> Mono.empty(),
+                (handover, error) -> Mono.empty(),
+                Handover::abandon);
+    }
+
+    private <R> Mono<R> onConnection(Handover handover, Function<Connection, Mono<R>> work) {
+        return ConnectionFactoryUtils.getConnection(connections)
+                .doOnNext(handover::complete)
+                .flatMap(work);
     }
 
     /**
@@ -69,10 +83,15 @@ final class Transactions {
 
         @Override
         public Mono<AttemptConnection> create() {
-            return Mono.<Connection>from(users.create())
-                    .timeout(controlLimit)
-                    .onErrorMap(NoConnectionException::new)
-                    .map(connection -> new AttemptConnection(connection, controlLimit));
+            return Mono.deferContextual(context -> {
+                Mono<AttemptConnection> connection = Mono.<Connection>from(users.create())
+                        .timeout(controlLimit)
+                        .onErrorMap(NoConnectionException::new)
+                        .map(pooled -> new AttemptConnection(pooled, controlLimit));
+                return context.hasKey(Handover.class)
+                        ? context.<Handover>get(Handover.class).take(connection)
+                        : connection;
+            });
         }
 
         @Override
