@@ -140,7 +140,7 @@ final class Attempts<T> {
     private static String reasonOf(Throwable error) {
         PermanentFailure judged = Causes.find(error, PermanentFailure.class);
         Throwable told = judged != null ? judged : Causes.root(error);
-        String message = told.getMessage();
+        String message = Causes.messageOf(told);
         return judged != null && message != null
                 ? message
                 : told.getClass().getSimpleName() + (message == null ? "" : ": " + message);

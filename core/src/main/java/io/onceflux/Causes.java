@@ -33,4 +33,19 @@ final class Causes {
         }
         return at;
     }
+
+    /** The message; null if there is none or the exception, which may be a user's, throws instead of telling. */
+    static @Nullable String messageOf(Throwable error) {
+        try {
+            return error.getMessage();
+        } catch (Throwable e) {
+            return null;
+        }
+    }
+
+    /** The type and message, for a log. */
+    static String describe(Throwable error) {
+        String message = messageOf(error);
+        return error.getClass().getName() + (message == null ? "" : ": " + message);
+    }
 }

@@ -38,13 +38,14 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {
-        log.debug("{}: attempt {} failed as {}, again in {}: {}", consumer, attempt, kind, delay, error.toString());
+        log.debug(
+                "{}: attempt {} failed as {}, again in {}: {}", consumer, attempt, kind, delay, Causes.describe(error));
         tell(() -> users.onRetry(delivery, kind, attempt, delay, error));
     }
 
     @Override
     public void onUnknownCommit(Delivery<?> delivery, Throwable error) {
-        log.warn("{}: a COMMIT was not answered; the claim will tell: {}", consumer, error.toString());
+        log.warn("{}: a COMMIT was not answered; the claim will tell: {}", consumer, Causes.describe(error));
         tell(() -> users.onUnknownCommit(delivery, error));
     }
 
@@ -54,12 +55,12 @@ final class GuardedListener implements ConsumerListener {
             log.error(
                     "{}: messages are held until the set-up is mended: {}",
                     consumer,
-                    Causes.root(error).toString());
+                    Causes.describe(Causes.root(error)));
         } else {
             log.warn(
                     "{}: messages are held until the database is back: {}",
                     consumer,
-                    Causes.root(error).toString());
+                    Causes.describe(Causes.root(error)));
         }
         tell(() -> users.onHeld(kind, error));
     }
@@ -77,7 +78,7 @@ final class GuardedListener implements ConsumerListener {
                 consumer,
                 delivery.origin(),
                 settlement.getClass().getSimpleName(),
-                error.toString());
+                Causes.describe(error));
         tell(() -> users.onSettleFailed(delivery, settlement, error));
     }
 

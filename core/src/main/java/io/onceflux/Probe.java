@@ -38,15 +38,24 @@ final class Probe {
 
     private Mono<Void> write() {
         return Mono.defer(() -> {
-            // Not UUID.randomUUID: its SecureRandom reads from a file, and this may be an event loop.
-            ThreadLocalRandom random = ThreadLocalRandom.current();
-            String nobodys = new UUID(random.nextLong(), random.nextLong()).toString();
-            MessageKey key = new MessageKey(settings.consumer(), nobodys);
+            MessageKey key = nobodysKey(settings);
             return transactions
                     .inRolledBackTransaction(
                             connection -> claims.claim(connection, List.of(key), settings.lockTimeout())
                                     .then())
-                    .timeout(settings.controlLimit());
+                    .timeout(settings.controlLimit())
+                    .onErrorResume(Probe::isTooLong, error -> Mono.empty());
         });
+    }
+
+    /** A key that no message has. Not from UUID.randomUUID: its SecureRandom reads a file, and this may be an event loop. */
+    static MessageKey nobodysKey(Settings settings) {
+        ThreadLocalRandom random = ThreadLocalRandom.current();
+        return new MessageKey(settings.consumer(), new UUID(random.nextLong(), random.nextLong()).toString());
+    }
+
+    /** Whether the key column is too short for {@link #nobodysKey}; the database has answered all the same. */
+    static boolean isTooLong(Throwable error) {
+        return "22001".equals(SqlStates.stateOf(error));
     }
 }

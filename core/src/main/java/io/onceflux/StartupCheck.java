@@ -1,9 +1,11 @@
 package io.onceflux;
 
+import io.onceflux.postgres.MissingPartitionException;
 import io.onceflux.postgres.Server;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Duration;
+import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -30,6 +32,7 @@ final class StartupCheck {
         this.claims = claims;
         this.progress = progress;
         this.passed = Mono.defer(this::check)
+                .contextWrite(CallersTransaction::without)
                 .thenReturn(true)
                 .cache(done -> Duration.ofMillis(Long.MAX_VALUE), error -> Duration.ZERO, () -> Duration.ZERO);
     }
@@ -72,6 +75,26 @@ final class StartupCheck {
                         failure -> again(start, failure.failure(), (int) failure.totalRetries() + 1))));
     }
 
+    /**
+     * Shows what no catalogue does: rights beyond the table, triggers and rules that put the row elsewhere. That this key is too
+     * long for the column or has no partition says nothing about others.
+     */
+    private Mono<Void> tryClaim() {
+        return transactions
+                .inRolledBackTransaction(connection -> claims.claim(
+                                connection, List.of(Probe.nobodysKey(settings)), settings.lockTimeout())
+                        .flatMap(fresh -> fresh.isEmpty() ? Mono.error(notStored()) : Mono.empty()))
+                .onErrorResume(MissingPartitionException.class, error -> Mono.empty())
+                .onErrorResume(Probe::isTooLong, error -> Mono.empty());
+    }
+
+    private InvalidSetupException notStored() {
+        return new InvalidSetupException(
+                ("A trial claim in %s was not stored: a trigger or rule of the table takes the row away, so every message would"
+                                + " count as a duplicate. Remove it.")
+                        .formatted(claims));
+    }
+
     private Mono<Void> lookAtDatabase() {
         return transactions
                 .withoutTransaction(connection -> claims.verify(connection, settings.consumer())
@@ -82,7 +105,7 @@ final class StartupCheck {
                     case REPEATABLE_READ, SERIALIZABLE -> true;
                     case READ_COMMITTED, READ_UNCOMMITTED -> false;
                 })
-                .then();
+                .then(Mono.defer(this::tryClaim));
     }
 
     private Mono<Long> again(long start, Throwable error, int failures) {

@@ -21,7 +21,7 @@ final class StatementGate {
 
     private static final int CLOSED = Integer.MIN_VALUE;
 
-    /** How many statements are between their start and their end; with the highest bit once the gate is closed. */
+    /** How many statements are between their start and their first answer; with the highest bit once the gate is closed. */
     private final AtomicInteger underWay = new AtomicInteger();
 
     private volatile boolean cutUnanswered;
@@ -51,7 +51,10 @@ final class StatementGate {
             AtomicBoolean answered = new AtomicBoolean();
             AtomicBoolean left = new AtomicBoolean();
             return Flux.from(execution)
-                    .<Result>map(result -> new InterceptedResult(result, () -> answered.set(true)))
+                    .<Result>map(result -> new InterceptedResult(result, () -> {
+                        answered.set(true);
+                        leave(left);
+                    }))
                     .doOnTerminate(() -> leave(left))
                     .doOnCancel(() -> {
                         if (!answered.get()) {

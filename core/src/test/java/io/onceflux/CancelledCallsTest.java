@@ -26,7 +26,7 @@ class CancelledCallsTest {
                     .then()
                     .block(Duration.ofMinutes(2));
 
-            database.assertNothingLeaked();
+            database.assertNoConnectionInUse();
             assertThat(database.rows("""
                             SELECT message_key, order_id, customer_id
                             FROM processed_messages

@@ -10,6 +10,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
+import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -71,12 +72,39 @@ class CustomTablesTest {
         ClaimTable table = ClaimTable.named("uuids").withoutProcessedAt();
         appliesOnceIn(table, "0191D2A8-0000-7000-8000-00000000ABCD");
 
+        for (String almost : List.of("100000001-001-0001-0001-000000000001", "200000001-001-0001-0001-000000000001")) {
+            Outcome outcome = run(orders(Order::apply).claimTable(table).build(pool), TestDelivery.order(almost));
+            assertThat(failureOf(outcome).kind())
+                    .as("cut to a UUID, these two are the same")
+                    .isEqualTo(FailureKind.PERMANENT);
+        }
         TestDelivery<Order> noUuid = TestDelivery.order("order-1");
         Failure failure = failureOf(run(orders(Order::apply).claimTable(table).build(pool), noUuid));
         assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
         assertThat(failure.reason())
                 .isEqualTo("the message id is no UUID, but the claim table's key column is of type uuid");
         assertThat(noUuid.isDeadLettered()).isTrue();
+    }
+
+    @Test
+    void anEffectThatChangesTheSearchPathDoesNotMoveTheClaims() {
+        database.run("CREATE SCHEMA tenant");
+        database.run("CREATE TABLE tenant.processed_messages (LIKE public.processed_messages INCLUDING ALL)");
+        database.run("TRUNCATE public.processed_messages");
+        ConnectionPool single = database.pool(2);
+        IdempotentConsumer<Order> consumer = orders((order, db) ->
+                        db.sql("SET search_path TO tenant, public").then().then(order.note(db)))
+                .lanes(1)
+                .build(single);
+
+        List<Outcome> outcomes = run(
+                consumer,
+                List.of(TestDelivery.order("moving"), TestDelivery.order("moving"), TestDelivery.order("moving")));
+
+        assertThat(outcomes).filteredOn(Outcome.Applied.class::isInstance).hasSize(1);
+        assertThat(database.effectsOf("moving")).isEqualTo(1);
+        assertThat(database.count("SELECT count(*) FROM tenant.processed_messages"))
+                .isZero();
     }
 
     @Test

@@ -42,7 +42,7 @@ class CutOffTest {
 
     @AfterEach
     void nothingLeaked() {
-        database.assertNothingLeaked();
+        database.assertNoConnectionInUse();
     }
 
     @AfterAll
@@ -70,7 +70,7 @@ class CutOffTest {
 
         assertThat(outcome).isInstanceOf(Outcome.Applied.class);
         assertThat(first.isAcknowledged()).isTrue();
-        database.assertNothingLeaked();
+        database.assertNoConnectionInUse();
         assertThat(database.effectsOf("1")).isEqualTo(3);
         assertThat(database.effectsOf("2")).isIn(0L, 3L);
     }
@@ -108,7 +108,7 @@ class CutOffTest {
                     .doOnNext(now -> running.dispose())
                     .then()
                     .block();
-            database.assertNothingLeaked();
+            database.assertNoConnectionInUse();
             for (TestDelivery<Order> delivery : deliveries) {
                 String id = String.valueOf(delivery.id());
                 long rows = database.effectsOf(id);
@@ -132,7 +132,7 @@ class CutOffTest {
                     .then()
                     .block();
         }
-        database.assertNothingLeaked();
+        database.assertNoConnectionInUse();
     }
 
     @ParameterizedTest
@@ -190,7 +190,7 @@ class CutOffTest {
         assertThat(database.effects())
                 .as("effects without a claim would have run after ROLLBACK")
                 .isEqualTo(database.claims());
-        database.assertNothingLeaked();
+        database.assertNoConnectionInUse();
     }
 
     @Test
@@ -229,7 +229,7 @@ class CutOffTest {
         } finally {
             subscriber.cancel();
         }
-        database.assertNothingLeaked();
+        database.assertNoConnectionInUse();
         List<String> committed = database.texts("SELECT order_id FROM point_ledger");
         assertThat(committed).doesNotHaveDuplicates();
         assertThat(deliveries)

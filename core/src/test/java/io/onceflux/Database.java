@@ -140,16 +140,21 @@ public final class Database implements AutoCloseable {
 
     /** No pool has a connection in use, and no session on the server has a transaction open. */
     public void assertNothingLeaked() {
+        assertNoConnectionInUse();
+        await().atMost(Duration.ofSeconds(10))
+                .untilAsserted(() -> assertThat(openTransactions())
+                        .as("open transactions: %s", sessions())
+                        .isZero());
+    }
+
+    /** No pool has a connection in use. */
+    public void assertNoConnectionInUse() {
         await().atMost(Duration.ofSeconds(10))
                 .untilAsserted(() -> assertThat(pools)
                         .allSatisfy(pool -> assertThat(
                                         pool.getMetrics().orElseThrow().acquiredSize())
                                 .as("connections in use")
                                 .isZero()));
-        await().atMost(Duration.ofSeconds(10))
-                .untilAsserted(() -> assertThat(openTransactions())
-                        .as("open transactions: %s", sessions())
-                        .isZero());
     }
 
     private List<String> sessions() {

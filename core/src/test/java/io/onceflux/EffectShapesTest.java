@@ -55,6 +55,32 @@ class EffectShapesTest {
                         (order, db) -> Flux.range(0, 5)
                                 .concatMap(n -> n == 4 ? order.note(db).thenReturn(n) : Mono.just(n))),
                 Named.of(
+                        "a query of which the first row is taken",
+                        (order, db) -> order.note(db)
+                                .then(db.sql("SELECT n FROM generate_series(1, 3) AS n")
+                                        .fetch()
+                                        .first())),
+                Named.of(
+                        "a bound query of which the first row is taken",
+                        (order, db) -> order.note(db)
+                                .then(db.sql("SELECT n FROM generate_series(1, :last) AS n")
+                                        .bind("last", 3)
+                                        .fetch()
+                                        .first())),
+                Named.of(
+                        "a query of which five rows are taken",
+                        (order, db) -> db.sql("SELECT n FROM generate_series(1, 1000) AS n")
+                                .fetch()
+                                .all()
+                                .take(5)
+                                .then(order.note(db))),
+                Named.of(
+                        "a RETURNING of which the first row is taken",
+                        (order, db) -> order.note(db)
+                                .then(db.sql("UPDATE point_ledger SET points = points RETURNING order_id")
+                                        .map(row -> true)
+                                        .first())),
+                Named.of(
                         "a Flux that writes after its first element",
                         (order, db) -> Flux.just(1).concatWith(order.note(db).thenReturn(2))));
     }

@@ -96,6 +96,18 @@ class StartupTest {
     }
 
     @Test
+    void aTableWhoseTriggerPutsTheRowElsewhereIsRefused() {
+        database.run("""
+                CREATE TABLE routed (LIKE processed_messages INCLUDING ALL);
+                CREATE TABLE routed_2026 () INHERITS (routed);
+                CREATE FUNCTION route() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN INSERT INTO routed_2026 VALUES (NEW.*); RETURN NULL; END $$;
+                CREATE TRIGGER route BEFORE INSERT ON routed FOR EACH ROW EXECUTE FUNCTION route()""");
+        assertThat(refusal(claimingIn(ClaimTable.named("routed")), pool))
+                .contains("A trial claim in routed was not stored", "trigger or rule");
+    }
+
+    @Test
     void anUnloggedTableIsRefused() {
         database.run("CREATE UNLOGGED TABLE unlogged (LIKE processed_messages INCLUDING ALL)");
         assertThat(refusal(claimingIn(ClaimTable.named("unlogged")), pool))

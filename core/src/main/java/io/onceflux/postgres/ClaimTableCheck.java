@@ -20,11 +20,11 @@ final class ClaimTableCheck {
             SELECT c.oid::bigint AS oid, c.relkind::text AS kind, c.relpersistence::text AS persistence,
                    has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT') AS may_insert,
                    has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT') AS may_select,
-                   current_user::text AS role, current_setting('synchronous_commit') AS synchronous_commit,
+                   current_user::text AS role, n.nspname::text AS schema, current_setting('synchronous_commit') AS synchronous_commit,
                    (SELECT system_identifier FROM pg_control_system())
                        || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
                        || '/' || c.oid AS identity
-            FROM pg_class c WHERE c.oid = to_regclass($1)""";
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)""";
 
     private static final String COLUMNS = """
             SELECT attname::text AS name, atttypid::regtype::text AS type, atttypmod AS modifier,
@@ -95,7 +95,8 @@ final class ClaimTableCheck {
         }
         requireNoOtherValues(columns);
         requireUnique(indexes);
-        return new CheckedClaimTable(table, keyType, found.identity, warnings(found, key));
+        // With its schema: an effect may change the search path, and the change stays on the pooled connection.
+        return new CheckedClaimTable(table.inSchema(found.schema), keyType, found.identity, warnings(found, key));
     }
 
     private Column column(List<Column> columns, Identifier name) {
@@ -185,6 +186,7 @@ final class ClaimTableCheck {
             boolean mayInsert,
             boolean maySelect,
             String role,
+            String schema,
             String synchronousCommit,
             String identity) {
 
@@ -196,6 +198,7 @@ final class ClaimTableCheck {
                     value(row, "may_insert", Boolean.class),
                     value(row, "may_select", Boolean.class),
                     value(row, "role", String.class),
+                    value(row, "schema", String.class),
                     value(row, "synchronous_commit", String.class),
                     value(row, "identity", String.class));
         }

@@ -13,12 +13,13 @@ enum KeyType {
     UUID_TYPE("uuid") {
         @Override
         String canonical(String id) {
-            if (id.length() == 36) {
-                try {
-                    return UUID.fromString(id).toString();
-                } catch (IllegalArgumentException e) {
-                    // said below
+            try {
+                String canonical = UUID.fromString(id).toString();
+                if (canonical.equalsIgnoreCase(id)) { // It also takes groups of other lengths, and cuts them.
+                    return canonical;
                 }
+            } catch (IllegalArgumentException e) {
+                // said below
             }
             throw new UnstorableIdException(
                     "the message id is no UUID, but the claim table's key column is of type uuid");
