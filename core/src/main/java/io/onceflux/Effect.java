@@ -19,6 +19,9 @@ public interface Effect<T> {
      * event loop): it must not block. It may be called again for the same message after a rollback, so it must do nothing
      * outside the database that may not happen twice.
      *
+     * <p>It must not change the session ({@code SET} without {@code LOCAL}): that stays on the pooled connection. That a Spring
+     * transaction which joins this one is marked rollback-only is not seen; signal an error instead.
+     *
      * @param payload the message
      * @param db a client over the transaction's own connection. It works without the Reactor context, cannot commit or roll
      *     back, and fails when it is used after the effect has ended. Spring's {@code ConnectionFactoryUtils}, and what

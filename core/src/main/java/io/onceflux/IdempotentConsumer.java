@@ -162,7 +162,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
 
     /**
      * Claims a message in the caller's own transaction on this consumer's {@link ConnectionFactory}, for callers who commit and
-     * answer themselves. The consumer's effect does not run, and nothing is settled.
+     * answer themselves. The consumer's effect does not run, and nothing is settled. It sets {@code lock_timeout} for the rest of
+     * the transaction.
      *
      * @param messageId the message's id
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:

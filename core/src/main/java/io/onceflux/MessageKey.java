@@ -8,7 +8,7 @@ import java.util.HexFormat;
 /**
  * The unit of "once": a consumer and the id of a message, compared byte by byte.
  *
- * <p>Nothing is normalised. {@code "Key"} and {@code "key"}, {@code "k"} and {@code "k "}, and the composed and decomposed
+ * <p>Nothing is normalised, except by a key column of type uuid, for which upper and lower case are the same. {@code "Key"} and {@code "key"}, {@code "k"} and {@code "k "}, and the composed and decomposed
  * spelling of {@code "café"} are different ids. The two parts stay apart, so consumer {@code "a:b"} with id {@code "c"}
  * is never consumer {@code "a"} with id {@code "b:c"}.
  *
