@@ -33,7 +33,8 @@ public final class Database implements AutoCloseable {
         this.direct = new PostgresqlConnectionFactory(configuration().build());
         run("""
                 CREATE TABLE balances (customer_id text PRIMARY KEY, points bigint NOT NULL);
-                CREATE TABLE point_ledger (order_id text NOT NULL, customer_id text NOT NULL, points bigint NOT NULL)""");
+                CREATE TABLE point_ledger (order_id text NOT NULL, customer_id text NOT NULL, points bigint NOT NULL,
+                        entry bigint GENERATED ALWAYS AS IDENTITY)""");
         run(ClaimTable.processedMessages().createSql());
     }
 

@@ -83,7 +83,7 @@ class LanesTest {
         run(orders(LanesTest::unevenly).orderedBy(Order::customer).build(pool), deliveries);
 
         Map<Object, Long> last = new HashMap<>();
-        for (Map<String, Object> row : database.rows("SELECT customer_id, points FROM point_ledger ORDER BY ctid")) {
+        for (Map<String, Object> row : database.rows("SELECT customer_id, points FROM point_ledger ORDER BY entry")) {
             long number = (Long) Objects.requireNonNull(row.get("points"));
             assertThat(number).isGreaterThan(last.getOrDefault(row.get("customer_id"), -1L));
             last.put(row.get("customer_id"), number);
