@@ -31,12 +31,23 @@ final class AttemptConnection extends DelegatingConnection {
     private static final Duration PATIENCE = Duration.ofMillis(100);
 
     private final Duration controlLimit;
-    private final StatementGate gate = new StatementGate();
+    private final ThrownErrors thrownErrors = new ThrownErrors();
+    private final StatementGate gate = new StatementGate(thrownErrors);
+
+    /** Not cancelled with who waits for it: cut short, the driver's close would leave the connection open. */
+    private final Mono<Void> closing =
+            Mono.defer(() -> Mono.from(physical().close())).cache();
+
+    private volatile boolean committing;
     private volatile boolean discarded;
 
     AttemptConnection(Connection pooled, Duration controlLimit) {
         super(pooled);
         this.controlLimit = controlLimit;
+    }
+
+    ThrownErrors thrownErrors() {
+        return thrownErrors;
     }
 
     @Override
@@ -89,6 +100,7 @@ final class AttemptConnection extends DelegatingConnection {
                         new IllegalStateException(
                                 "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
             }
+            committing = true;
             return Mono.from(delegate.commitTransaction())
                     .timeout(controlLimit)
                     .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
@@ -103,7 +115,12 @@ final class AttemptConnection extends DelegatingConnection {
             if (discarded) {
                 return Mono.empty();
             }
-            return gate.close() ? rollBack() : cutAndDiscard();
+            boolean nothingUnderWay = gate.close();
+            if (nothingUnderWay && !committing && delegate.isAutoCommit()) {
+                log.error("an effect had ended its transaction itself, by SQL that OnceFlux did not recognise: what it"
+                        + " did until then may be committed with its claim, and its message be taken for a duplicate");
+            }
+            return nothingUnderWay ? rollBack() : cutAndDiscard();
         });
     }
 
@@ -152,7 +169,7 @@ final class AttemptConnection extends DelegatingConnection {
     private Mono<Void> discard() {
         return Mono.defer(() -> {
                     discarded = true;
-                    return Mono.from(physical().close());
+                    return closing;
                 })
                 .timeout(controlLimit)
                 .onErrorResume(error -> {

@@ -54,6 +54,11 @@ final class Attempts<T> {
         return Mono.defer(() -> run(message, now() + budget.toMillis()));
     }
 
+    /** The outcome of a message whose caller cannot wait until the database is there. */
+    Outcome notAttempted(Message<T> message, Throwable error) {
+        return failed(message, FailureKind.INFRASTRUCTURE, error, 0);
+    }
+
     private Mono<Outcome> run(Message<T> message, @Nullable Long deadline) {
         Throwable unusable = message.unusable();
         if (unusable != null) {

@@ -36,7 +36,7 @@ final class Classification {
         return Mono.just(byTypeOrState(error));
     }
 
-    private static FailureKind byTypeOrState(Throwable error) {
+    static FailureKind byTypeOrState(Throwable error) {
         if (Causes.has(error, UnknownCommitException.class)
                 || Causes.has(error, NoConnectionException.class)
                 || Causes.has(error, MissingPartitionException.class)) {

@@ -21,7 +21,7 @@ public interface ConsumerListener {
 
     /**
      * Messages are being held: the database is away, or the set-up is broken ({@link FailureKind#BROKEN_SETUP} is worth an
-     * alarm). Called once, until {@link #onResumed}.
+     * alarm). Called once until {@link #onResumed}, and once more if what began as an outage turns out to be a broken set-up.
      */
     default void onHeld(FailureKind kind, Throwable error) {}
 

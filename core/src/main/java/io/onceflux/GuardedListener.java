@@ -20,20 +20,23 @@ final class GuardedListener implements ConsumerListener {
     @Override
     public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
         if (outcome instanceof Outcome.Failed failed) {
-            Failure failure = failed.failure();
-            log.warn(
-                    "{}: gave up message {} from {} after {} attempt(s), as {}{}: {}",
-                    consumer,
-                    failure.messageKey() == null
-                            ? "without a usable key"
-                            : failure.messageKey().id(),
-                    delivery.origin(),
-                    failure.attempts(),
-                    failure.kind(),
-                    failure.sqlState() == null ? "" : " " + failure.sqlState(),
-                    failure.reason());
+            log(() -> logGivenUp(delivery, failed.failure()));
         }
         tell(() -> users.onOutcome(delivery, outcome, elapsed));
+    }
+
+    private void logGivenUp(Delivery<?> delivery, Failure failure) {
+        log.warn(
+                "{}: gave up message {} from {} after {} attempt(s), as {}{}: {}",
+                consumer,
+                failure.messageKey() == null
+                        ? "without a usable key"
+                        : failure.messageKey().id(),
+                delivery.origin(),
+                failure.attempts(),
+                failure.kind(),
+                failure.sqlState() == null ? "" : " " + failure.sqlState(),
+                failure.reason());
     }
 
     @Override
@@ -51,16 +54,11 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
+        String cause = Causes.describe(Causes.root(error));
         if (kind == FailureKind.BROKEN_SETUP) {
-            log.error(
-                    "{}: messages are held until the set-up is mended: {}",
-                    consumer,
-                    Causes.describe(Causes.root(error)));
+            log.error("{}: messages are held until the set-up is mended: {}", consumer, cause);
         } else {
-            log.warn(
-                    "{}: messages are held until the database is back: {}",
-                    consumer,
-                    Causes.describe(Causes.root(error)));
+            log.warn("{}: messages are held until the database takes them again: {}", consumer, cause);
         }
         tell(() -> users.onHeld(kind, error));
     }
@@ -73,13 +71,25 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
-        log.warn(
-                "{}: the source of {} could not be told {}: {}",
-                consumer,
-                delivery.origin(),
-                settlement.getClass().getSimpleName(),
-                Causes.describe(error));
+        log(() -> logNotSettled(delivery, settlement, error));
         tell(() -> users.onSettleFailed(delivery, settlement, error));
+    }
+
+    private void logNotSettled(Delivery<?> delivery, Settlement settlement, Throwable error) {
+        if (settlement instanceof Settlement.DeadLetter) { // Its lane stands still until somebody mends the cause.
+            log.error(
+                    "{}: the dead letter of {} could not be stored: {}",
+                    consumer,
+                    delivery.origin(),
+                    Causes.describe(error));
+        } else {
+            log.warn(
+                    "{}: the source of {} could not be told {}: {}",
+                    consumer,
+                    delivery.origin(),
+                    settlement.getClass().getSimpleName(),
+                    Causes.describe(error));
+        }
     }
 
     @Override
@@ -93,11 +103,20 @@ final class GuardedListener implements ConsumerListener {
         tell(() -> users.onWarning(sentence));
     }
 
+    /** Writes what a delivery of the user's own has to tell of itself. */
+    private void log(Runnable writing) {
+        guarded("a delivery threw instead of describing itself", writing);
+    }
+
     private void tell(Runnable call) {
+        guarded("the listener threw", call);
+    }
+
+    private void guarded(String sentence, Runnable call) {
         try {
             call.run();
         } catch (Throwable e) { // An Error too: Reactor rethrows some of them, and the lane would hang.
-            log.warn("{}: the listener threw; the message is not affected", consumer, e);
+            log.warn("{}: {}; the message is not affected", consumer, sentence, e);
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import io.onceflux.StartupCheck.PendingException;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.util.List;
@@ -91,10 +92,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     @Override
     public Flux<Outcome> apply(Flux<Delivery<T>> deliveries) {
         return Flux.defer(() -> {
-                    if (lifecycle.isStopping()) {
+                    if (!lifecycle.begin()) {
                         return Flux.<Outcome>empty();
                     }
-                    lifecycle.begun();
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
@@ -133,31 +133,38 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                         new IllegalStateException("process must not run inside a transaction: its answer would"
                                 + " precede the commit. Use claimInTransaction there."));
             }
-            if (lifecycle.isStopping()) {
-                return Mono.error(new IllegalStateException("the consumer " + name() + " has been stopped"));
-            }
-            return Mono.defer(() -> {
-                lifecycle.begun();
-                return startupCheck
-                        .passed()
-                        .then(Mono.defer(() -> handle(delivery)))
-                        .takeUntilOther(lifecycle.cutOff())
-                        .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                                "the consumer " + name() + " was stopped before the message was handled")))
-                        .doFinally(end -> lifecycle.ended());
-            });
+            return Mono.defer(() -> lifecycle.begin()
+                    ? handle(delivery)
+                            .takeUntilOther(lifecycle.cutOff())
+                            .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                                    "the consumer " + name() + " was stopped before the message was handled")))
+                            .doFinally(end -> lifecycle.ended())
+                    : Mono.error(hasBeenStopped()));
         });
     }
 
     private Mono<Outcome> handle(Delivery<T> delivery) {
-        long start = System.nanoTime();
-        return attempts.within(settings.processBudget(), identify.identify(delivery))
-                .flatMap(outcome -> {
-                    settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
-                    return outcome.isDone()
-                            ? settling.settle(delivery, outcome.settlement()).thenReturn(outcome)
-                            : Mono.just(outcome);
-                });
+        return Mono.defer(() -> {
+            long start = System.nanoTime();
+            Message<T> message = identify.identify(delivery);
+            Duration budget = settings.processBudget();
+            return startupCheck
+                    .passedWithin(budget)
+                    .then(Mono.defer(() -> attempts.within(budget.minusNanos(System.nanoTime() - start), message)))
+                    .onErrorResume(PendingException.class, error -> Mono.just(attempts.notAttempted(message, error)))
+                    .flatMap(outcome -> answer(message, outcome, Duration.ofNanos(System.nanoTime() - start)));
+        });
+    }
+
+    private Mono<Outcome> answer(Message<T> message, Outcome outcome, Duration elapsed) {
+        settings.listener().onOutcome(message.delivery(), outcome, elapsed);
+        return outcome.isDone()
+                ? settling.settle(message.delivery(), outcome.settlement()).thenReturn(outcome)
+                : Mono.just(outcome);
+    }
+
+    private IllegalStateException hasBeenStopped() {
+        return new IllegalStateException("the consumer " + name() + " has been stopped");
     }
 
     /**
@@ -167,7 +174,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *
      * @param messageId the message's id
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
-     *     {@link IllegalStateException} without a transaction, because the claim would stand alone.
+     *     {@link IllegalStateException} without a transaction, because the claim would stand alone, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
         return CallersTransaction.isActive().flatMap(inTransaction -> {
@@ -176,6 +183,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                         new IllegalStateException(
                                 "claimInTransaction needs a transaction in the Reactor context"
                                         + " (TransactionalOperator or @Transactional): without one the claim would commit alone."));
+            }
+            if (lifecycle.isStopping()) {
+                return Mono.error(hasBeenStopped());
             }
             MessageKey key = MessageKey.of(name(), messageId);
             return startupCheck

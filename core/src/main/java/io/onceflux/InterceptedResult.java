@@ -13,8 +13,10 @@ import reactor.core.publisher.Flux;
 /**
  * A result that tells when the server has really answered: with a row, a count, an error or the end. That a driver hands out
  * a result says less: it may do so while the statement is being prepared, before it is executed.
+ *
+ * <p>Errors that the caller's code throws are caught before the driver meets them.
  */
-record InterceptedResult(Result delegate, Runnable onAnswer) implements Result {
+record InterceptedResult(Result delegate, Runnable onAnswer, ThrownErrors thrown) implements Result {
 
     @Override
     public Publisher<Long> getRowsUpdated() {
@@ -23,12 +25,13 @@ record InterceptedResult(Result delegate, Runnable onAnswer) implements Result {
 
     @Override
     public <T> Publisher<T> map(BiFunction<Row, RowMetadata, ? extends T> mapping) {
-        return telling(delegate.<T>map(mapping));
+        return telling(
+                delegate.<T>map((row, metadata) -> ThrownErrors.asExceptions(() -> mapping.apply(row, metadata))));
     }
 
     @Override
     public <T> Publisher<T> map(Function<? super Readable, ? extends T> mapping) {
-        return telling(delegate.<T>map(mapping));
+        return telling(delegate.<T>map(readable -> ThrownErrors.asExceptions(() -> mapping.apply(readable))));
     }
 
     @Override
@@ -36,20 +39,21 @@ record InterceptedResult(Result delegate, Runnable onAnswer) implements Result {
         return new InterceptedResult(
                 delegate.filter(segment -> {
                     onAnswer.run();
-                    return predicate.test(segment);
+                    return ThrownErrors.asExceptions(() -> predicate.test(segment));
                 }),
-                onAnswer);
+                onAnswer,
+                thrown);
     }
 
     @Override
     public <T> Publisher<T> flatMap(Function<Segment, ? extends Publisher<? extends T>> mapping) {
         return telling(delegate.<T>flatMap(segment -> {
             onAnswer.run();
-            return mapping.apply(segment);
+            return ThrownErrors.asExceptions(() -> mapping.apply(segment));
         }));
     }
 
     private <T> Flux<T> telling(Publisher<T> answer) {
-        return Flux.from(answer).doOnNext(value -> onAnswer.run()).doOnTerminate(onAnswer);
+        return thrown.guard(Flux.from(answer).doOnNext(value -> onAnswer.run()).doOnTerminate(onAnswer));
     }
 }

@@ -29,9 +29,14 @@ final class Lifecycle {
         return cut.asMono();
     }
 
-    /** A subscription or a direct call has begun. */
-    void begun() {
-        running.up();
+    /** Counts a subscription or a direct call as running; false if it comes too late, because of {@link #stop}. */
+    boolean begin() {
+        running.up(); // Before it is asked, so that either this sees the stop or the stop sees this.
+        if (isStopping()) {
+            running.down();
+            return false;
+        }
+        return true;
     }
 
     void ended() {

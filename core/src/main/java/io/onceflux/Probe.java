@@ -30,10 +30,18 @@ final class Probe {
     /** Completes when the database takes writes; looks again and again, with pauses. */
     Mono<Void> untilAnswers() {
         return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
-            progress.held(FailureKind.INFRASTRUCTURE, failure.failure());
+            progress.held(heldFor(failure.failure()), failure.failure());
             Duration pause = settings.backoff().after((int) failure.totalRetries() + 1);
             return Mono.delay(pause);
         })));
+    }
+
+    /** A claim that nobody else makes has no fault of its own: if it is refused, the set-up is broken. */
+    private static FailureKind heldFor(Throwable error) {
+        return switch (Classification.byTypeOrState(error)) {
+            case PERMANENT, BROKEN_SETUP -> FailureKind.BROKEN_SETUP;
+            case INFRASTRUCTURE, CONFLICT, EFFECT -> FailureKind.INFRASTRUCTURE;
+        };
     }
 
     private Mono<Void> write() {

@@ -1,6 +1,6 @@
 package io.onceflux;
 
-import io.r2dbc.spi.Connection;
+import io.onceflux.ThrownErrors.EffectErrorException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -38,7 +38,8 @@ final class ProcessOnce<T> {
                 .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit)));
     }
 
-    private Mono<List<Outcome>> effects(List<Message<T>> messages, Set<MessageKey> fresh, Connection connection) {
+    private Mono<List<Outcome>> effects(
+            List<Message<T>> messages, Set<MessageKey> fresh, AttemptConnection connection) {
         return Flux.fromIterable(messages)
                 .concatMap(message -> fresh.contains(message.requireKey())
                         ? effect(message, connection).thenReturn(applied(message))
@@ -46,22 +47,19 @@ final class ProcessOnce<T> {
                 .collectList();
     }
 
-    private Mono<Void> effect(Message<T> message, Connection connection) {
+    private Mono<Void> effect(Message<T> message, AttemptConnection connection) {
         return Mono.using(
                 () -> new EffectConnection(connection, message.requireKey()),
-                own -> Flux.from(publisherOf(message, own))
-                        .onErrorMap(Error.class, EffectErrorException::new)
-                        .then(),
+                own -> connection
+                        .thrownErrors()
+                        .watch(Flux.defer(() -> publisherOf(message, own)))
+                        .onErrorMap(Error.class, EffectErrorException::new),
                 EffectConnection::end);
     }
 
     private Publisher<?> publisherOf(Message<T> message, EffectConnection own) {
-        try {
-            Publisher<?> publisher = effect.apply(message.delivery().payload(), own.client());
-            return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
-        } catch (Throwable e) { // Reactor rethrows some Errors to the caller, who is no part of this message.
-            return Mono.error(e instanceof Error error ? new EffectErrorException(error) : e);
-        }
+        Publisher<?> publisher = effect.apply(message.delivery().payload(), own.client());
+        return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
     }
 
     private static Outcome applied(Message<?> message) {
@@ -76,13 +74,6 @@ final class ProcessOnce<T> {
     static final class TimeLimitException extends RuntimeException {
         TimeLimitException(Duration limit) {
             super("no end within the time limit of " + limit.toMillis() + " ms");
-        }
-    }
-
-    /** An {@link Error} of an effect, as an exception that Reactor passes on. */
-    static final class EffectErrorException extends RuntimeException {
-        EffectErrorException(Error error) {
-            super("the effect failed with " + error, error);
         }
     }
 }

@@ -3,8 +3,9 @@ package io.onceflux;
 import io.r2dbc.spi.R2dbcException;
 import java.util.HashSet;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the messages of one consumer say about each other: whether any commit, whether they are being held, and whether many
@@ -15,7 +16,7 @@ final class Progress {
     private final int alarmAfter;
     private final ConsumerListener listener;
     private final AtomicLong commits = new AtomicLong();
-    private final AtomicBoolean holding = new AtomicBoolean();
+    private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
     private final Set<MessageKey> failedAlike = new HashSet<>();
     private String failedHow = "";
 
@@ -31,7 +32,7 @@ final class Progress {
     /** A transaction committed, with an effect or as a duplicate. */
     void committed() {
         commits.incrementAndGet();
-        if (holding.get() && holding.compareAndSet(true, false)) {
+        if (heldFor.get() != null && heldFor.getAndSet(null) != null) {
             listener.onResumed();
         }
     }
@@ -43,10 +44,16 @@ final class Progress {
         }
     }
 
+    /** Messages are being held; told once, and once more when what looked like an outage turns out to be a broken set-up. */
     void held(FailureKind kind, Throwable error) {
-        if (holding.compareAndSet(false, true)) {
+        FailureKind before = heldFor.getAndUpdate(known -> isNews(kind, known) ? kind : known);
+        if (isNews(kind, before)) {
             listener.onHeld(kind, error);
         }
+    }
+
+    private static boolean isNews(FailureKind kind, @Nullable FailureKind known) {
+        return known == null || (kind == FailureKind.BROKEN_SETUP && known != kind);
     }
 
     /**

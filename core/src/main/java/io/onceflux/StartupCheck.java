@@ -47,6 +47,11 @@ final class StartupCheck {
         return passed.then();
     }
 
+    /** Fails with {@link PendingException} if the check, which goes on, has not passed within the limit. */
+    Mono<Void> passedWithin(Duration limit) {
+        return passed().timeout(limit, Mono.error(() -> new PendingException(limit)));
+    }
+
     /** Whether the consumer's transactions see a snapshot; known once the check has passed. */
     boolean snapshotIsolation() {
         return snapshotIsolation;
@@ -148,5 +153,12 @@ final class StartupCheck {
 
     private static long now() {
         return Schedulers.parallel().now(TimeUnit.MILLISECONDS);
+    }
+
+    /** The database has not been reached since the consumer was made, for as long as a caller can wait. */
+    static final class PendingException extends RuntimeException {
+        PendingException(Duration limit) {
+            super("the database could not be reached for the start-up check within %d ms".formatted(limit.toMillis()));
+        }
     }
 }

@@ -24,7 +24,13 @@ final class StatementGate {
     /** How many statements are between their start and their first answer; with the highest bit once the gate is closed. */
     private final AtomicInteger underWay = new AtomicInteger();
 
+    private final ThrownErrors thrown;
+
     private volatile boolean cutUnanswered;
+
+    StatementGate(ThrownErrors thrown) {
+        this.thrown = thrown;
+    }
 
     /** The statement, refusing to run once the gate is closed. */
     Statement guard(Statement statement) {
@@ -48,20 +54,16 @@ final class StatementGate {
                         new IllegalStateException("the transaction has ended: a statement of an effect may run only"
                                 + " as a part of what the effect returns, and until that completes"));
             }
-            AtomicBoolean answered = new AtomicBoolean();
             AtomicBoolean left = new AtomicBoolean();
-            return Flux.from(execution)
-                    .<Result>map(result -> new InterceptedResult(result, () -> {
-                        answered.set(true);
-                        leave(left);
-                    }))
+            return thrown.guard(Flux.from(execution)
+                    .<Result>map(result -> new InterceptedResult(result, () -> leave(left), thrown))
                     .doOnTerminate(() -> leave(left))
                     .doOnCancel(() -> {
-                        if (!answered.get()) {
+                        if (!left.get()) {
                             cutUnanswered = true;
                         }
                         leave(left);
-                    });
+                    }));
         });
     }
 

@@ -1,9 +1,7 @@
 package io.onceflux;
 
-import java.util.Locale;
+import java.util.List;
 import java.util.Set;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
  * Finds SQL that would end the transaction under which it runs.
@@ -15,52 +13,41 @@ final class TransactionControl {
 
     private static final Set<String> ENDING = Set.of("BEGIN", "START", "COMMIT", "END", "ABORT");
 
-    /** Back to a savepoint, which the effect may. */
-    private static final Pattern TO_SAVEPOINT =
-            Pattern.compile("ROLLBACK\\s+((WORK|TRANSACTION)\\s+)?TO\\b.*", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+    private static final Set<String> NOISE = Set.of("WORK", "TRANSACTION");
 
-    private static final Pattern TWO_PHASES =
-            Pattern.compile("PREPARE\\s+TRANSACTION\\b.*", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
-
-    private static final Pattern BLANK = Pattern.compile("(?:[\\s;]++|--[^\\n]*+|/\\*.*?\\*/)++", Pattern.DOTALL);
-
-    /** Comments, and text in quotes: a semicolon in them ends nothing. */
-    private static final Pattern OPAQUE =
-            Pattern.compile("--[^\\n]*+|/\\*.*?\\*/|'[^']*+'|\"[^\"]*+\"|(\\$\\w*+\\$).*?\\1", Pattern.DOTALL);
+    /** As many as it takes to tell {@code ROLLBACK TRANSACTION TO} from {@code ROLLBACK}. */
+    private static final int WORDS = 3;
 
     private TransactionControl() {}
 
     /** Throws if one of the statements would begin or end a transaction. */
     static void refuseIn(String sql) {
-        refuseAt(sql, 0);
-        int semicolon = sql.indexOf(';');
-        if (semicolon >= 0 && semicolon < sql.length() - 1) {
-            String code = OPAQUE.matcher(sql).replaceAll(" ");
-            for (int at = code.indexOf(';'); at >= 0; at = code.indexOf(';', at + 1)) {
-                refuseAt(code, at);
-            }
+        SqlText text = new SqlText(sql);
+        do {
+            refuse(text.leadingWords(WORDS));
+        } while (text.skipToNextStatement());
+    }
+
+    private static void refuse(List<String> words) {
+        String first = wordAt(words, 0);
+        boolean ends = switch (first) {
+            case "ROLLBACK" -> !isToSavepoint(words);
+            case "PREPARE" -> wordAt(words, 1).equals("TRANSACTION");
+            default -> ENDING.contains(first);
+        };
+        if (ends) {
+            throw new IllegalStateException("an effect must not run " + first
+                    + " as SQL: its transaction is begun and ended by OnceFlux, together with the claim");
         }
     }
 
-    private static void refuseAt(String sql, int from) {
-        int start = from;
-        if (start < sql.length() && !Character.isLetter(sql.charAt(start))) {
-            Matcher blank = BLANK.matcher(sql).region(start, sql.length());
-            start = blank.lookingAt() ? blank.end() : start;
-        }
-        int end = start;
-        while (end < sql.length() && Character.isLetter(sql.charAt(end))) {
-            end++;
-        }
-        String word = sql.substring(start, end).toUpperCase(Locale.ROOT);
-        boolean ends = ENDING.contains(word)
-                || (word.equals("ROLLBACK")
-                        && !TO_SAVEPOINT.matcher(sql.substring(start)).matches())
-                || (word.equals("PREPARE")
-                        && TWO_PHASES.matcher(sql.substring(start)).matches());
-        if (ends) {
-            throw new IllegalStateException("an effect must not run " + word
-                    + " as SQL: its transaction is begun and ended by OnceFlux, together with the claim");
-        }
+    /** Back to a savepoint, which an effect may. */
+    private static boolean isToSavepoint(List<String> words) {
+        String next = wordAt(words, 1);
+        return (NOISE.contains(next) ? wordAt(words, 2) : next).equals("TO");
+    }
+
+    private static String wordAt(List<String> words, int index) {
+        return index < words.size() ? words.get(index) : "";
     }
 }

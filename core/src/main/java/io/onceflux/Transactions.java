@@ -36,7 +36,7 @@ final class Transactions {
      * Begins, runs the work on the transaction's connection, commits, and only then emits. An error of the work is emitted
      * once the rollback is confirmed or the connection closed.
      */
-    <R> Mono<R> inTransaction(Function<Connection, Mono<R>> work) {
+    <R> Mono<R> inTransaction(Function<AttemptConnection, Mono<R>> work) {
         return handingOver(handover -> operator.transactional(onConnection(handover, work)));
     }
 
@@ -58,8 +58,9 @@ final class Transactions {
                 Handover::abandon);
     }
 
-    private <R> Mono<R> onConnection(Handover handover, Function<Connection, Mono<R>> work) {
+    private <R> Mono<R> onConnection(Handover handover, Function<? super AttemptConnection, Mono<R>> work) {
         return ConnectionFactoryUtils.getConnection(connections)
+                .cast(AttemptConnection.class)
                 .doOnNext(handover::complete)
                 .flatMap(work);
     }

@@ -4,13 +4,16 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.awaitility.Awaitility.await;
 
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
 import com.rabbitmq.client.MessageProperties;
+import java.io.IOException;
 import java.net.URI;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
@@ -52,7 +55,7 @@ class RabbitServiceTest {
         assertThat(AmqpAddress.answers(URI.create(rabbit.uri()))).isFalse();
         rabbit.restart();
 
-        assertThat(get("killed")).isEqualTo("kept");
+        awaitMessage("killed", "kept");
     }
 
     @Test
@@ -62,7 +65,7 @@ class RabbitServiceTest {
         rabbit.stop();
         rabbit.restart();
 
-        assertThat(get("stopped")).isEqualTo("kept");
+        awaitMessage("stopped", "kept");
     }
 
     @Test
@@ -130,6 +133,13 @@ class RabbitServiceTest {
             channel.basicPublish("", queue, MessageProperties.PERSISTENT_BASIC, text.getBytes(UTF_8));
             channel.waitForConfirmsOrDie(10_000);
         }
+    }
+
+    /** A node that answers may still be recovering its queues; it then refuses to read from one, for a moment. */
+    private static void awaitMessage(String queue, String text) {
+        await().atMost(Duration.ofSeconds(30))
+                .ignoreExceptionsInstanceOf(IOException.class)
+                .untilAsserted(() -> assertThat(get(queue)).isEqualTo(text));
     }
 
     private static String get(String queue) throws Exception {
