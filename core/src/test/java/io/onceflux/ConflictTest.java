@@ -17,11 +17,9 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.transaction.annotation.Isolation;
@@ -29,26 +27,18 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
 
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConflictTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(12);
 
-    @BeforeEach
-    void empty() {
-        database.empty();
-        database.run("DROP TABLE IF EXISTS guarded");
-    }
-
+    /** What a test leaves could refer to tables that the next one empties. */
     @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
+    void dropGuarded() {
+        database.run("DROP TABLE IF EXISTS guarded");
     }
 
     @ParameterizedTest

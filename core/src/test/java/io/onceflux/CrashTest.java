@@ -7,34 +7,23 @@ import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.pool.ConnectionPoolConfiguration;
 import io.r2dbc.spi.ConnectionFactories;
 import java.time.Duration;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import reactor.core.publisher.Mono;
 
 /** The consumer's JVM dies with SIGKILL at the worst moments; its successor gets the message again. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class CrashTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     @ParameterizedTest
     @CsvSource({"effect, 0", "acknowledgement, 1"})
     void aCrashBeforeTheCommitOrBeforeTheAcknowledgementLeavesOneEffectAfterRedelivery(String moment, int committed) {
-        database.empty();
         try (ForkedJvm jvm = ForkedJvm.start(HangingConsumer.class, database.r2dbcUrl(), moment)) {
             jvm.awaitLine(line -> line.equals("hanging in " + moment), Duration.ofSeconds(60));
             jvm.kill();

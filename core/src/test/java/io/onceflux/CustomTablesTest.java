@@ -11,27 +11,17 @@ import static org.awaitility.Awaitility.await;
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
 import java.util.List;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Flux;
 
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class CustomTablesTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(12);
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     private void appliesOnceIn(ClaimTable table, String id) {
         IdempotentConsumer<Order> consumer =
@@ -90,7 +80,6 @@ class CustomTablesTest {
     void anEffectThatChangesTheSearchPathDoesNotMoveTheClaims() {
         database.run("CREATE SCHEMA tenant");
         database.run("CREATE TABLE tenant.processed_messages (LIKE public.processed_messages INCLUDING ALL)");
-        database.run("TRUNCATE public.processed_messages");
         ConnectionPool single = database.pool(2);
         IdempotentConsumer<Order> consumer = orders((order, db) ->
                         db.sql("SET search_path TO tenant, public").then().then(order.note(db)))

@@ -13,11 +13,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ThreadLocalRandom;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.reactivestreams.Subscription;
@@ -29,26 +26,14 @@ import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
 
 /** Work that is cut short in the middle: by its subscriber, by a limit, by the end of the consumer. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class CutOffTest {
 
-    private final Database database = Database.create();
+    /** Only the pools are looked at: on the server, a statement that was cut may run on for seconds. */
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create().checkedBy(Database::assertNoConnectionInUse);
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNoConnectionInUse();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     /** A row at a time, with a little time between them. */
     private static Flux<Long> threeRows(Order order, DatabaseClient db) {

@@ -178,9 +178,14 @@ public final class Database implements AutoCloseable {
         run("TRUNCATE balances, point_ledger, processed_messages");
     }
 
-    @Override
-    public void close() {
+    public void closePools() {
         pools.forEach(
                 pool -> pool.disposeLater().onErrorResume(e -> Mono.empty()).block(LIMIT));
+        pools.clear();
+    }
+
+    @Override
+    public void close() {
+        closePools();
     }
 }

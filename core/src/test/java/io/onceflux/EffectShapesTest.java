@@ -12,38 +12,22 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Named;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** Whatever shape an effect has, or however it fails, its message has one outcome and the stream lives. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class EffectShapesTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     static Stream<Named<Effect<Order>>> fulfilled() {
         return Stream.of(

@@ -7,10 +7,10 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.r2dbc.pool.ConnectionPool;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import reactor.core.publisher.Mono;
@@ -19,15 +19,18 @@ import reactor.core.publisher.Mono;
  * The server's errors in another language, or with a text that says something else than their SQLSTATE: the SQLSTATE decides.
  * The errors are raised by a function, because not every server is built with translations.
  */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class OtherLanguagesTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(5);
     private final RecordingListener listener = new RecordingListener();
 
-    OtherLanguagesTest() {
-        database.run("""
+    @BeforeAll
+    static void createFunction() {
+        fresh.database().run("""
                 CREATE SEQUENCE tries;
                 CREATE FUNCTION fail(state text, message text) RETURNS int LANGUAGE plpgsql AS $$
                 BEGIN
@@ -35,17 +38,9 @@ class OtherLanguagesTest {
                 END $$""");
     }
 
-    @AfterEach
-    void empty() {
-        database.assertNothingLeaked();
-        database.empty();
+    @BeforeEach
+    void countFromOne() {
         database.run("ALTER SEQUENCE tries RESTART");
-        listener.retries.clear();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
     }
 
     @ParameterizedTest

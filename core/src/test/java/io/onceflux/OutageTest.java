@@ -10,45 +10,27 @@ import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** A server of its own, which is terminated, killed and stalled under load: everything is applied once afterwards. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class OutageTest {
 
     private static final int MESSAGES = 150;
 
-    private final PostgresService service = PostgresService.start();
-    private final Database database = Database.on(service);
+    @AutoClose
+    private static final PostgresService service = PostgresService.start();
+
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.on(service);
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(8);
     private final RecordingListener listener = new RecordingListener();
     private final List<TestDelivery<Order>> deliveries = TestDelivery.orders("o", MESSAGES);
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-        listener.outcomes.clear();
-        listener.held.clear();
-        listener.resumed.set(0);
-        deliveries.forEach(delivery -> delivery.settlements().clear());
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-        service.close();
-    }
 
     private CompletableFuture<List<Outcome>> startUnderLoad() {
         IdempotentConsumer<Order> consumer = orders(

@@ -13,30 +13,20 @@ import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import reactor.core.publisher.Flux;
 
 /** A set-up that cannot keep the promise ends the flux with one sentence, before the source is asked for anything. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class StartupTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     private static String refusal(ConsumerBuilder<Order> builder, ConnectionFactory connections) {
         AtomicLong requested = new AtomicLong();

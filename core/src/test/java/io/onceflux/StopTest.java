@@ -10,37 +10,21 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
 import reactor.core.scheduler.Schedulers;
 import reactor.test.StepVerifier;
 
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class StopTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     private static CompletableFuture<List<Outcome>> start(
             IdempotentConsumer<Order> consumer, List<TestDelivery<Order>> deliveries) {

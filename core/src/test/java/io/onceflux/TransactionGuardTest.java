@@ -13,11 +13,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
@@ -29,27 +26,14 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.test.StepVerifier;
 
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class TransactionGuardTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
     private final TransactionalOperator callers = TransactionalOperator.create(new R2dbcTransactionManager(pool));
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     @Test
     void aClaimWithoutATransactionIsRefused() {
