@@ -8,6 +8,7 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Result;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -17,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.reactivestreams.Publisher;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.Disposable;
@@ -32,6 +34,14 @@ class EffectGuardsTest {
 
     private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
+
+    private static Mono<Void> toItsEnd(Publisher<? extends Result> results) {
+        return Flux.from(results).flatMap(Result::getRowsUpdated).then();
+    }
+
+    private static Mono<Void> violatesNotNull(DatabaseClient db) {
+        return db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)").then();
+    }
 
     @Test
     void theEffectsClientStaysInTheTransactionWhenTheReactorContextIsLost() {
@@ -52,12 +62,11 @@ class EffectGuardsTest {
     @Test
     void whatJoinsSpringsTransactionThroughTheUsersFactoryIsInTheSameTransaction() {
         Effect<Order> springs = (order, db) -> ConnectionFactoryUtils.getConnection(pool)
-                .flatMapMany(connection -> connection
+                .flatMap(connection -> toItsEnd(connection
                         .createStatement(
                                 "INSERT INTO point_ledger SELECT $1, pg_current_xact_id()::text, pg_backend_pid()")
                         .bind(0, order.id())
-                        .execute())
-                .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
+                        .execute()))
                 .then(DatabaseClient.create(pool)
                         .sql("INSERT INTO point_ledger SELECT 'client', pg_current_xact_id()::text, pg_backend_pid()")
                         .then())
@@ -169,13 +178,8 @@ class EffectGuardsTest {
         Effect<Order> springs = (order, db) ->
                 order.note(db).then(DatabaseClient.create(pool).sql("COMMIT").then());
         Effect<Order> batch = (order, db) -> order.note(db)
-                .then(db.inConnection(connection -> Flux.from(connection
-                                .createBatch()
-                                .add("SELECT 1")
-                                .add("COMMIT")
-                                .execute())
-                        .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
-                        .then()));
+                .then(db.inConnection(connection -> toItsEnd(
+                        connection.createBatch().add("SELECT 1").add("COMMIT").execute())));
         for (Effect<Order> effect : List.of(springs, batch)) {
             Outcome outcome = run(
                     orders(effect)
@@ -192,10 +196,8 @@ class EffectGuardsTest {
         for (String sql : List.of("SELECT 1; ROLLBACK", "SELECT 1; SELECT '; '; /* ; */ ROLLBACK AND CHAIN")) {
             TestDelivery<Order> delivery = TestDelivery.order("1");
             Effect<Order> hidden = (order, db) -> order.note(db)
-                    .then(db.inConnection(connection -> Flux.from(
-                                    connection.createStatement(sql).execute())
-                            .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
-                            .then()));
+                    .then(db.inConnection(connection ->
+                            toItsEnd(connection.createStatement(sql).execute())));
             assertThat(run(orders(hidden).build(pool), delivery)).isInstanceOf(Outcome.Failed.class);
             assertThat(delivery.isDeadLettered()).isTrue();
         }
@@ -206,8 +208,7 @@ class EffectGuardsTest {
     void savepointsAreAnEffectsOwn() {
         Effect<Order> partly = (order, db) -> order.note(db)
                 .then(db.sql("SAVEPOINT s").then())
-                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
-                        .then())
+                .then(violatesNotNull(db))
                 .onErrorResume(error -> db.sql("ROLLBACK TO SAVEPOINT s").then())
                 .then(db.sql("RELEASE SAVEPOINT s").then());
         assertThat(run(orders(partly).build(pool), TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
@@ -216,10 +217,8 @@ class EffectGuardsTest {
 
     @Test
     void anErrorThatTheEffectSwallowedFailsTheCommitInsteadOfLosingTheEffect() {
-        Effect<Order> swallows = (order, db) -> order.note(db)
-                .then(db.sql("INSERT INTO point_ledger VALUES (NULL, NULL, NULL)")
-                        .then())
-                .onErrorComplete();
+        Effect<Order> swallows =
+                (order, db) -> order.note(db).then(violatesNotNull(db)).onErrorComplete();
         TestDelivery<Order> delivery = TestDelivery.order("1");
         Failure failure = failureOf(run(orders(swallows).build(pool), delivery));
 
@@ -234,11 +233,9 @@ class EffectGuardsTest {
         ConnectionPool dirty = database.pool(5);
         Mono.usingWhen(
                         dirty.create(),
-                        connection -> Flux.from(connection
-                                        .createStatement("BEGIN; INSERT INTO point_ledger VALUES ('stray', 'c', 1)")
-                                        .execute())
-                                .flatMap(io.r2dbc.spi.Result::getRowsUpdated)
-                                .then(),
+                        connection -> toItsEnd(connection
+                                .createStatement("BEGIN; INSERT INTO point_ledger VALUES ('stray', 'c', 1)")
+                                .execute()),
                         connection -> connection.close())
                 .block();
         assertThat(database.openTransactions()).isEqualTo(1);

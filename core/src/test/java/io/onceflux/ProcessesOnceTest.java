@@ -3,15 +3,18 @@ package io.onceflux;
 import static io.onceflux.Consumers.failureOf;
 import static io.onceflux.Consumers.loyalty;
 import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -76,17 +79,13 @@ class ProcessesOnceTest {
     void aWaitingDuplicateTakesOverWhenTheFirstRollsBack() {
         Sinks.Empty<Void> failFirst = Sinks.empty();
         IdempotentConsumer<Order> first = orders((order, db) -> order.note(db).then(failFirst.asMono()))
-                .failurePolicy(Consumers.policy().maxAttempts(1).build())
+                .failurePolicy(policy().maxAttempts(1).build())
                 .build(pool);
         Mono<Outcome> firstOutcome = first.process(TestDelivery.order("1")).cache();
-        StepVerifier.create(firstOutcome.timeout(java.time.Duration.ofMillis(300)))
-                .expectError()
-                .verify();
+        assertUnanswered(firstOutcome);
         Mono<Outcome> secondOutcome =
                 loyalty(pool).process(TestDelivery.order("1")).cache();
-        StepVerifier.create(secondOutcome.timeout(java.time.Duration.ofMillis(300)))
-                .expectError()
-                .verify();
+        assertUnanswered(secondOutcome);
         assertThat(waitingForALock()).isEqualTo(1);
 
         failFirst.emitError(new IllegalStateException("the first one fails"), Sinks.EmitFailureHandler.FAIL_FAST);
@@ -209,6 +208,12 @@ class ProcessesOnceTest {
 
         assertThat(failureOf(Objects.requireNonNull(outcome)).reason()).isEqualTo("never");
         assertThat(bad.settlements()).isEmpty();
+    }
+
+    private static void assertUnanswered(Mono<Outcome> outcome) {
+        StepVerifier.create(outcome.timeout(Duration.ofMillis(300)))
+                .expectError(TimeoutException.class)
+                .verify();
     }
 
     private long waitingForALock() {
