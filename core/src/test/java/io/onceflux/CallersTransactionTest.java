@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import static io.onceflux.Consumers.flux;
 import static io.onceflux.Consumers.loyalty;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -74,9 +75,7 @@ class CallersTransactionTest {
     @Test
     void aFluxInsideACallersTransactionDoesNotJoinIt() {
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("t", 20);
-        Flux<Outcome> outcomes = Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
-                .transform(loyalty(pool));
+        Flux<Outcome> outcomes = flux(deliveries).transform(loyalty(pool));
         StepVerifier.create(callers.transactional(
                         outcomes.collectList().then(Mono.error(new IllegalStateException("caller fails")))))
                 .expectErrorMessage("caller fails")

@@ -5,6 +5,7 @@ import static io.onceflux.Consumers.loyalty;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -22,6 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.r2dbc.core.DatabaseClient;
 import org.springframework.transaction.annotation.Isolation;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -34,6 +36,7 @@ class ConflictTest {
 
     private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(12);
+    private final RecordingListener told = new RecordingListener();
 
     /** What a test leaves could refer to tables that the next one empties. */
     @AfterEach
@@ -46,7 +49,6 @@ class ConflictTest {
             value = Isolation.class,
             names = {"DEFAULT", "REPEATABLE_READ", "SERIALIZABLE"})
     void theSameIdAtOnceOnTwoInstancesIsAppliedOnceUnderEveryIsolationLevel(Isolation isolation) {
-        RecordingListener told = new RecordingListener();
         List<IdempotentConsumer<Order>> instances = List.of(
                 orders(Order::apply).isolation(isolation).listener(told).build(pool),
                 orders(Order::apply).isolation(isolation).listener(told).build(pool));
@@ -103,17 +105,13 @@ class ConflictTest {
             }
             deliveries.add(TestDelivery.order("other-" + i));
         }
-        RecordingListener told = new RecordingListener();
-        CompletableFuture<List<Outcome>> second = Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
-                .transform(orders(Order::apply)
-                        .orderedBy(Order::id)
-                        .lanes(4)
-                        .lockTimeout(Duration.ofMillis(200))
-                        .listener(told)
-                        .build(database.pool(5)))
-                .collectList()
-                .toFuture();
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .orderedBy(Order::id)
+                .lanes(4)
+                .lockTimeout(Duration.ofMillis(200))
+                .listener(told)
+                .build(database.pool(5));
+        CompletableFuture<List<Outcome>> second = start(consumer, deliveries);
         await().untilAsserted(() -> {
             assertThat(told.retries).hasSizeGreaterThan(3);
             assertThat(database.effects()).isGreaterThan(30);
@@ -141,7 +139,6 @@ class ConflictTest {
                     RETURN NEW;
                 END $$;
                 CREATE TRIGGER fail_first BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION fail_first()""");
-        RecordingListener told = new RecordingListener();
         TestDelivery<Order> delivery = TestDelivery.order("1");
         Outcome outcome = run(
                 orders((order, db) -> order.note(db)
@@ -161,7 +158,6 @@ class ConflictTest {
     @Test
     void aUniqueViolationOfTheEffectsOwnTableIsPermanentUnderReadCommitted() {
         database.run("CREATE TABLE guarded (id text PRIMARY KEY); INSERT INTO guarded VALUES ('taken')");
-        RecordingListener told = new RecordingListener();
         Failure failure = failureOf(run(orders(takes("taken")).listener(told).build(pool), TestDelivery.order("1")));
 
         assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
@@ -173,7 +169,6 @@ class ConflictTest {
     @Test
     void underRepeatableReadItMayBeAConflictAndIsTriedOnceMore() {
         database.run("CREATE TABLE guarded (id text PRIMARY KEY); INSERT INTO guarded VALUES ('taken')");
-        RecordingListener told = new RecordingListener();
         Failure failure = failureOf(run(
                 orders(takes("taken"))
                         .isolation(Isolation.REPEATABLE_READ)
@@ -189,7 +184,6 @@ class ConflictTest {
     @Test
     void aDeadlockBetweenEffectsEndsWithBothApplied() {
         database.run("INSERT INTO balances VALUES ('x', 0), ('y', 0)");
-        RecordingListener told = new RecordingListener();
         AtomicInteger first = new AtomicInteger();
         Sinks.Empty<Void> both = Sinks.empty();
         Effect<Order> crossing = (order, db) -> add(db, order.id().equals("1") ? "x" : "y")
@@ -245,7 +239,7 @@ class ConflictTest {
                 .then(db.sql("INSERT INTO guarded VALUES (:id)").bind("id", id).then());
     }
 
-    private static Mono<Void> add(org.springframework.r2dbc.core.DatabaseClient db, String customer) {
+    private static Mono<Void> add(DatabaseClient db, String customer) {
         return db.sql("UPDATE balances SET points = points + 1 WHERE customer_id = :c")
                 .bind("c", customer)
                 .then();

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import reactor.core.publisher.Flux;
 
 /** Consumers of orders, with pauses that are short enough for a test. */
@@ -35,13 +36,20 @@ final class Consumers {
         return orders(Order::apply).build(connections);
     }
 
+    static Flux<Delivery<Order>> flux(Collection<TestDelivery<Order>> deliveries) {
+        return Flux.fromIterable(deliveries);
+    }
+
+    /** Sends the deliveries through, and goes on meanwhile. */
+    static CompletableFuture<List<Outcome>> start(
+            IdempotentConsumer<Order> consumer, Collection<TestDelivery<Order>> deliveries) {
+        return flux(deliveries).transform(consumer).collectList().toFuture();
+    }
+
     /** Sends the deliveries through and waits for all outcomes. */
     static List<Outcome> run(IdempotentConsumer<Order> consumer, Collection<TestDelivery<Order>> deliveries) {
-        return Objects.requireNonNull(Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
-                .transform(consumer)
-                .collectList()
-                .block(LIMIT));
+        return Objects.requireNonNull(
+                flux(deliveries).transform(consumer).collectList().block(LIMIT));
     }
 
     static Outcome run(IdempotentConsumer<Order> consumer, TestDelivery<Order> delivery) {

@@ -4,6 +4,7 @@ import static io.onceflux.Consumers.failureOf;
 import static io.onceflux.Consumers.named;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
@@ -143,13 +144,11 @@ class CustomTablesTest {
                 CREATE TABLE parted_other PARTITION OF parted FOR VALUES IN ('other')""");
         RecordingListener listener = new RecordingListener();
         TestDelivery<Order> delivery = TestDelivery.order("parted");
-        var outcome = Flux.<Delivery<Order>>just(delivery)
-                .transform(orders(Order::apply)
-                        .claimTable(ClaimTable.named("parted").withoutProcessedAt())
-                        .listener(listener)
-                        .build(pool))
-                .collectList()
-                .toFuture();
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .claimTable(ClaimTable.named("parted").withoutProcessedAt())
+                .listener(listener)
+                .build(pool);
+        var outcome = start(consumer, List.of(delivery));
         await().until(() -> listener.retries.size() > 12);
         assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
         assertThat(delivery.settlements()).isEmpty();

@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import static io.onceflux.Consumers.failureOf;
+import static io.onceflux.Consumers.flux;
 import static io.onceflux.Consumers.loyalty;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
@@ -39,6 +40,13 @@ class CutOffTest {
     private static Flux<Long> threeRows(Order order, DatabaseClient db) {
         return Flux.range(0, 3)
                 .concatMap(n -> order.note(db).thenReturn((long) n).delayElement(Duration.ofMillis(10)));
+    }
+
+    private static void disposeWithin(Duration limit, Disposable running) {
+        Mono.delay(Duration.ofMillis(ThreadLocalRandom.current().nextLong(limit.toMillis())))
+                .doOnNext(now -> running.dispose())
+                .then()
+                .block();
     }
 
     private long claimsOf(String id) {
@@ -85,14 +93,10 @@ class CutOffTest {
     void aConsumerThatIsDisposedAtAnyMomentLeavesAllRowsOrNoneAndAnswersOnlyForAll() {
         for (int round = 0; round < 12; round++) {
             List<TestDelivery<Order>> deliveries = TestDelivery.orders("d" + round + "-", 8);
-            Disposable running = Flux.fromIterable(deliveries)
-                    .<Delivery<Order>>map(delivery -> delivery)
+            Disposable running = flux(deliveries)
                     .transform(orders(CutOffTest::threeRows).build(pool))
                     .subscribe();
-            Mono.delay(Duration.ofMillis(ThreadLocalRandom.current().nextInt(120)))
-                    .doOnNext(now -> running.dispose())
-                    .then()
-                    .block();
+            disposeWithin(Duration.ofMillis(120), running);
             database.assertNoConnectionInUse();
             for (TestDelivery<Order> delivery : deliveries) {
                 String id = String.valueOf(delivery.id());
@@ -112,10 +116,7 @@ class CutOffTest {
             Disposable starting = Flux.<Delivery<Order>>never()
                     .transform(orders(CutOffTest::threeRows).build(pool))
                     .subscribe();
-            Mono.delay(Duration.ofMillis(ThreadLocalRandom.current().nextInt(12)))
-                    .doOnNext(now -> starting.dispose())
-                    .then()
-                    .block();
+            disposeWithin(Duration.ofMillis(12), starting);
         }
         database.assertNoConnectionInUse();
     }
@@ -194,8 +195,7 @@ class CutOffTest {
             }
         };
         List<Delivery<Order>> taken = new CopyOnWriteArrayList<>();
-        Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
+        flux(deliveries)
                 .doOnNext(taken::add)
                 .transform(orders(Order::apply).maxInFlight(20).build(pool))
                 .subscribe(subscriber);
@@ -228,8 +228,7 @@ class CutOffTest {
         for (int maxInFlight : new int[] {5, 12, 64}) {
             Sinks.Empty<Void> end = Sinks.empty();
             List<Delivery<Order>> taken = new CopyOnWriteArrayList<>();
-            Disposable running = Flux.fromIterable(TestDelivery.orders("f" + maxInFlight + "-", 200))
-                    .<Delivery<Order>>map(delivery -> delivery)
+            Disposable running = flux(TestDelivery.orders("f" + maxInFlight + "-", 200))
                     .doOnNext(taken::add)
                     .transform(orders((order, db) -> end.asMono())
                             .maxInFlight(maxInFlight)

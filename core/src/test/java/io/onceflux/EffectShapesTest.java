@@ -191,8 +191,7 @@ class EffectShapesTest {
                 .effect((number, db) -> Order.of("n" + number).note(db))
                 .lanes(2)
                 .build(pool);
-        List<Outcome> outcomes = Objects.requireNonNull(Flux.fromIterable(deliveries)
-                .<Delivery<String>>map(delivery -> delivery)
+        List<Outcome> outcomes = Objects.requireNonNull(Flux.<Delivery<String>>fromIterable(deliveries)
                 .map(Delivery.decoding(Integer::valueOf))
                 .transform(numbers)
                 .collectList()

@@ -21,13 +21,13 @@ class IdentityTest {
 
     private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
+    private final RecordingListener listener = new RecordingListener();
 
     @Test
     void idsOfThreeThousandRandomCharactersAreAppliedOnceEachAndStayDistinct() {
         String start = MessageKeyTest.random(2_000, 1);
         String one = start + MessageKeyTest.random(1_000, 2);
         String other = start + MessageKeyTest.random(1_000, 3);
-        RecordingListener listener = new RecordingListener();
         List<TestDelivery<Order>> deliveries = new ArrayList<>();
         for (String id : List.of(one, other, one)) {
             deliveries.add(new TestDelivery<>(id, new Order(id.substring(2_900), "c", 1)));
@@ -42,7 +42,6 @@ class IdentityTest {
 
     @Test
     void ofFiftyMessagesTheOneWithANulInItsKeyIsDeadLetteredAndTheOthersApplied() {
-        RecordingListener listener = new RecordingListener();
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("n", 49));
         TestDelivery<Order> withNul = TestDelivery.order("a\0b");
         deliveries.add(20, withNul);
@@ -56,7 +55,6 @@ class IdentityTest {
 
     @Test
     void aPayloadThatPostgresCannotStoreIsDeadLetteredWithoutARetry() {
-        RecordingListener listener = new RecordingListener();
         TestDelivery<Order> delivery = new TestDelivery<>("1", new Order("a\0b", "c", 1));
         Failure failure = failureOf(run(orders(Order::apply).listener(listener).build(pool), delivery));
 
@@ -98,7 +96,6 @@ class IdentityTest {
 
     @Test
     void messagesWithoutAUsableIdNeverRaiseTheAlarm() {
-        RecordingListener listener = new RecordingListener();
         List<TestDelivery<Order>> deliveries = new ArrayList<>();
         for (int i = 0; i < 150; i++) {
             deliveries.add(new TestDelivery<>(null, Order.of("n" + i)));

@@ -2,6 +2,7 @@ package io.onceflux;
 
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -17,7 +18,6 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.r2dbc.core.DatabaseClient;
-import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
 
@@ -42,11 +42,7 @@ class LanesTest {
                 orders(cheap(end.asMono())).listener(listener).maxInFlight(200).build(pool);
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("k", 1_200));
         deliveries.add(0, TestDelivery.order("slow"));
-        var outcomes = Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
-                .transform(consumer)
-                .collectList()
-                .toFuture();
+        var outcomes = start(consumer, deliveries);
 
         await().untilAsserted(() -> assertThat(listener.outcomes)
                 .as("what the other three lanes did meanwhile")

@@ -2,6 +2,7 @@ package io.onceflux;
 
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -13,7 +14,6 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** A server of its own, which is terminated, killed and stalled under load: everything is applied once afterwards. */
@@ -43,11 +43,7 @@ class OutageTest {
                 .failurePolicy(policy().maxAttempts(2).build())
                 .listener(listener)
                 .build(pool);
-        CompletableFuture<List<Outcome>> outcomes = Flux.fromIterable(deliveries)
-                .<Delivery<Order>>map(delivery -> delivery)
-                .transform(consumer)
-                .collectList()
-                .toFuture();
+        CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
         await().until(() -> listener.outcomes.size() > 10);
         return outcomes;
     }

@@ -1,6 +1,8 @@
 package io.onceflux;
 
 import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.run;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
@@ -11,6 +13,7 @@ import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
@@ -170,9 +173,7 @@ class StartupTest {
             late.stop();
             RecordingListener listener = new RecordingListener();
             TestDelivery<Order> delivery = TestDelivery.order("1");
-            Flux<Outcome> outcomes = Flux.<Delivery<Order>>just(delivery)
-                    .transform(orders(Order::apply).listener(listener).build(ofLate.pool(5)));
-            var outcome = outcomes.collectList().toFuture();
+            var outcome = start(orders(Order::apply).listener(listener).build(ofLate.pool(5)), List.of(delivery));
             await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
             late.restart();
 
@@ -186,10 +187,10 @@ class StartupTest {
     void aRefusedStartIsTriedAgainByTheNextSubscription() {
         IdempotentConsumer<Order> consumer =
                 claimingIn(ClaimTable.named("later")).build(pool);
-        assertThat(catchThrowable(() -> Consumers.run(consumer, TestDelivery.order("1"))))
+        assertThat(catchThrowable(() -> run(consumer, TestDelivery.order("1"))))
                 .isInstanceOf(InvalidSetupException.class);
         ClaimTable.named("later").create(pool).block();
-        assertThat(Consumers.run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+        assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
     }
 
     @Test
@@ -198,7 +199,7 @@ class StartupTest {
         ConnectionFactory fast = new PostgresqlConnectionFactory(database.configuration()
                 .options(Map.of("synchronous_commit", "off"))
                 .build());
-        Consumers.run(orders(Order::apply).listener(listener).build(fast), TestDelivery.order("warned"));
+        run(orders(Order::apply).listener(listener).build(fast), TestDelivery.order("warned"));
         assertThat(listener.warnings)
                 .singleElement()
                 .asString()

@@ -1,6 +1,9 @@
 package io.onceflux;
 
+import static io.onceflux.Consumers.flux;
+import static io.onceflux.Consumers.loyalty;
 import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -26,9 +29,10 @@ class StopTest {
     private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
 
-    private static CompletableFuture<List<Outcome>> start(
+    /** From a source that does not end by itself. */
+    private static CompletableFuture<List<Outcome>> startEndless(
             IdempotentConsumer<Order> consumer, List<TestDelivery<Order>> deliveries) {
-        return Flux.<Delivery<Order>>fromIterable(deliveries)
+        return flux(deliveries)
                 .concatWith(Flux.never())
                 .transform(consumer)
                 .collectList()
@@ -47,7 +51,7 @@ class StopTest {
                 .maxInFlight(64)
                 .build(pool);
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("s", 40);
-        CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
+        CompletableFuture<List<Outcome>> outcomes = startEndless(consumer, deliveries);
         await().until(() -> started.get() == 4);
 
         CompletableFuture<Void> stopped = consumer.stop().toFuture();
@@ -71,7 +75,7 @@ class StopTest {
                         .then(Mono.never()))
                 .build(pool);
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("s", 4);
-        CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
+        CompletableFuture<List<Outcome>> outcomes = startEndless(consumer, deliveries);
         await().until(() -> started.get() > 0);
 
         StepVerifier.create(consumer.stop(Duration.ofMillis(300)))
@@ -111,7 +115,7 @@ class StopTest {
                 .listener(listener)
                 .build(pool);
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("h", 20);
-        CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
+        CompletableFuture<List<Outcome>> outcomes = startEndless(consumer, deliveries);
         await().until(() -> listener.retries.size() == 4);
         assertThat(listener.held).containsExactly(FailureKind.BROKEN_SETUP);
 
@@ -124,15 +128,15 @@ class StopTest {
 
     @Test
     void aConsumerThatIsIdleStopsAtOnceAndTakesNothingMore() {
-        IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
-        CompletableFuture<List<Outcome>> outcomes = start(consumer, TestDelivery.orders("i", 3));
+        IdempotentConsumer<Order> consumer = loyalty(pool);
+        CompletableFuture<List<Outcome>> outcomes = startEndless(consumer, TestDelivery.orders("i", 3));
         await().untilAsserted(() -> assertThat(database.effects()).isEqualTo(3));
 
         consumer.stop().block(Duration.ofSeconds(5));
 
         assertThat(outcomes).isCompletedWithValueMatching(list -> list.size() == 3);
         TestDelivery<Order> late = TestDelivery.order("late");
-        assertThat(Consumers.run(consumer, List.of(late))).isEmpty();
+        assertThat(run(consumer, List.of(late))).isEmpty();
         assertThat(late.settlements()).isEmpty();
         StepVerifier.create(consumer.process(late))
                 .expectErrorMessage("the consumer loyalty has been stopped")
@@ -143,7 +147,7 @@ class StopTest {
     @Test
     void stoppingMayBeAskedForManyTimesAtOnce() {
         for (int round = 0; round < 50; round++) {
-            IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
+            IdempotentConsumer<Order> consumer = loyalty(pool);
             Flux.range(0, 8)
                     .flatMap(n -> consumer.stop().subscribeOn(Schedulers.parallel()))
                     .then()
@@ -154,10 +158,10 @@ class StopTest {
 
     @Test
     void stoppingIsLazy() {
-        IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
+        IdempotentConsumer<Order> consumer = loyalty(pool);
         Mono<Void> unused = consumer.stop();
         assertThat(unused).isNotNull();
-        assertThat(Consumers.run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+        assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
     }
 
     @Test

@@ -23,10 +23,10 @@ class UnknownCommitTest {
 
     private final ConnectionPool pool =
             database.pool(10, database.configuration().host("127.0.0.1").port(proxy.port()));
+    private final RecordingListener listener = new RecordingListener();
 
     @Test
     void aCommitThatTookPlaceIsFoundAsADuplicateAndTheMessageIsAcknowledged() {
-        RecordingListener listener = new RecordingListener();
         proxy.toCutAfter.set(1);
         TestDelivery<Order> delivery = TestDelivery.order("1");
         Outcome outcome = run(orders(Order::apply).listener(listener).build(pool), delivery);
@@ -39,7 +39,6 @@ class UnknownCommitTest {
 
     @Test
     void aCommitThatDidNotTakePlaceIsMadeGood() {
-        RecordingListener listener = new RecordingListener();
         proxy.toCutBefore.set(1);
         TestDelivery<Order> delivery = TestDelivery.order("1");
         Outcome outcome = run(orders(Order::apply).listener(listener).build(pool), delivery);
@@ -52,7 +51,6 @@ class UnknownCommitTest {
 
     @Test
     void manyUnknownCommitsUnderLoadLoseNothingAndDoubleNothing() {
-        RecordingListener listener = new RecordingListener();
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("u", 60);
         proxy.toCutAfter.set(10);
         proxy.toCutBefore.set(10);
