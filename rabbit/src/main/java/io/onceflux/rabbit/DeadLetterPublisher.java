@@ -79,11 +79,7 @@ final class DeadLetterPublisher {
         Channel open = channel;
         if (open == null || !open.isOpen()) {
             abandonChannel();
-            try {
-                open = connections.openNow("dead letters").createChannel();
-            } catch (TimeoutException e) {
-                throw new IOException("the broker did not answer in time", e);
-            }
+            open = connections.openNow("dead letters").createChannel();
             if (open == null) {
                 throw new IOException("the connection has no channel left");
             }

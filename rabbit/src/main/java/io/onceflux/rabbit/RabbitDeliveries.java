@@ -23,8 +23,9 @@ public final class RabbitDeliveries {
      * waits here. Settling completes on a thread of the source when the answer is written to the socket, which the broker does
      * not confirm; for a dead letter after its copy is confirmed and then the original acknowledged.
      *
-     * <p>Errors, before the first subscription has worked: {@link io.onceflux.InvalidSetupException} for a refused login, a
-     * missing queue or dead-letter queue, a queue declared otherwise, and a broker that cannot be reached for the start limit.
+     * <p>Errors, before the broker has accepted the consumer for the first time: {@link io.onceflux.InvalidSetupException} for
+     * a refused login, a missing queue or dead-letter queue, a queue declared otherwise, a queue that the user may not read or
+     * that another consumes exclusively, and a broker that cannot be reached for the start limit.
      * Afterwards none: outages are ridden out, and told to the consumer's listener.
      *
      * <p>Not promised: an order of messages across redeliveries.

@@ -1,8 +1,6 @@
 package io.onceflux.rabbit;
 
-import com.rabbitmq.client.AuthenticationFailureException;
 import com.rabbitmq.client.Connection;
-import com.rabbitmq.client.PossibleAuthenticationFailureException;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
@@ -69,13 +67,16 @@ final class RabbitSource {
             connection.abort(1_000);
             throw e;
         }
-        hasConsumed = true;
-        failures = 0;
         return new Generation(options, intake, connection, deadLetters, broker);
     }
 
     private Flux<Delivery<byte[]>> consume(Generation generation) {
-        return generation.deliveries(prefetch()).doOnComplete(() -> ended = generation.endedBecause());
+        return generation.deliveries(prefetch(), this::accepted);
+    }
+
+    private void accepted() {
+        hasConsumed = true;
+        failures = 0;
     }
 
     private int prefetch() {
@@ -83,30 +84,21 @@ final class RabbitSource {
         return chosen != null ? chosen : Math.min(intake.maxInFlight(), 65_535);
     }
 
-    /** Until the first subscription has worked, a wrong set-up fails; afterwards everything is ridden out. */
+    /** Until the broker has accepted a consumer for the first time, a wrong set-up fails; afterwards all is ridden out. */
     private Flux<Delivery<byte[]>> afterError(Throwable error) {
-        ended = String.valueOf(error);
+        ended = error instanceof InvalidSetupException ? error.getMessage() : Refusals.wordsOf(error);
         if (hasConsumed) {
             return Flux.empty();
         }
         if (error instanceof InvalidSetupException) {
             return Flux.error(error);
         }
-        if (error instanceof AuthenticationFailureException
-                || error instanceof PossibleAuthenticationFailureException
-                || Refusals.isAbout(error, Refusals.NOT_ALLOWED)
-                || Refusals.isAbout(error, Refusals.ACCESS_REFUSED)) {
-            return Flux.error(new InvalidSetupException(
-                    "RabbitMQ at %s refuses the login: check user, password and virtual host of the ConnectionFactory."
-                            .formatted(options.broker()),
-                    error));
-        }
         Duration since = Duration.ofNanos(System.nanoTime() - start);
         if (since.compareTo(options.startLimit()) > 0) {
             return Flux.error(new InvalidSetupException(
-                    ("RabbitMQ at %s could not be reached for %d s: check host and port of the ConnectionFactory, and whether"
-                                    + " the broker runs. It said: %s")
-                            .formatted(options.broker(), options.startLimit().toSeconds(), error),
+                    ("RabbitMQ at %s could not be reached for %d s, or queue '%s' not be consumed: check host and port of the"
+                                    + " ConnectionFactory, and whether the broker runs. It ended with: %s")
+                            .formatted(options.broker(), options.startLimit().toSeconds(), options.queue(), ended),
                     error));
         }
         return Flux.empty();
