@@ -75,7 +75,7 @@ class RefusesBadSetupTest {
         broker.declare();
         assertThat(failureWith(
                         broker.options().declare(QueueDeclaration.quorum(5)).build()))
-                .contains("exists", "with other properties");
+                .contains("exists", "with other properties", "inequivalent arg 'x-queue-type'");
     }
 
     @Test
