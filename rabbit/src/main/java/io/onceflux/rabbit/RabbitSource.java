@@ -25,6 +25,7 @@ final class RabbitSource {
     private final Intake intake;
     private final BrokerConnections connections;
     private final DeadLetterPublisher deadLetters;
+    private final DeadLetterRight deadLetterRight;
     private final Topology topology;
     private final Scheduler broker;
     private final long start = System.nanoTime();
@@ -37,6 +38,7 @@ final class RabbitSource {
         this.intake = intake;
         this.connections = new BrokerConnections(options);
         this.deadLetters = new DeadLetterPublisher(options, connections);
+        this.deadLetterRight = new DeadLetterRight(options, connections);
         this.topology = new Topology(options);
         this.broker = Schedulers.fromExecutorService(
                 Executors.newSingleThreadExecutor(task -> {
@@ -63,6 +65,9 @@ final class RabbitSource {
         Connection connection = connections.openNow("consumer");
         try {
             topology.ensure(connection);
+            if (!hasConsumed) {
+                deadLetterRight.require();
+            }
         } catch (Exception e) {
             connection.abort(1_000);
             throw e;

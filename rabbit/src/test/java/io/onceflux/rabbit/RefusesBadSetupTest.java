@@ -12,6 +12,7 @@ import com.rabbitmq.client.TrafficListener;
 import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
+import io.onceflux.PermanentFailure;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
@@ -128,6 +129,55 @@ class RefusesBadSetupTest {
                 .contains("the right to read", "'" + broker.queue() + "'", "at 127.0.0.1:", "ACCESS_REFUSED - access")
                 .doesNotContain("RabbitFluxException");
         await().until(() -> broker.ready(broker.queue()) == 1);
+    }
+
+    @Test
+    void aUserWhoMayNotPublishDeadLetters() {
+        broker.declare();
+        broker.publish("order-1");
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(broker.as(broker.user(".*", "orders.*", ".*")))
+                        .build()))
+                .contains(
+                        "no right to write to exchange 'amq.default'",
+                        "'" + broker.deadLetterQueue() + "'",
+                        "ACCESS_REFUSED - access to exchange");
+        await().until(() -> broker.ready(broker.queue()) == 1);
+    }
+
+    @Test
+    void aUserWhoMayNotDeclareTheQueue() {
+        assertThat(failureWith(broker.options()
+                        .declare(QueueDeclaration.classic())
+                        .connectionFactory(broker.as(broker.user("", ".*", ".*")))
+                        .build()))
+                .contains("no right", "declare", "ACCESS_REFUSED - access to queue");
+    }
+
+    @Test
+    void aUserWhoMayNotDeclareTheDefaultExchangeAsThePlaceForDeadLetters() {
+        assertThat(failureWith(broker.options()
+                        .declare(QueueDeclaration.classic())
+                        .connectionFactory(broker.as(broker.user(".*", "orders.*", ".*")))
+                        .build()))
+                .contains("no right", "declare", "ACCESS_REFUSED - access to exchange");
+    }
+
+    @Test
+    void theLeastRightsThatTheReadmeNamesAreEnough() {
+        broker.declare();
+        broker.publish("order-1");
+        try (Running running = Running.start(
+                broker.options()
+                        .connectionFactory(broker.as(broker.user("", "amq\\.default", broker.queue())))
+                        .build(),
+                database.pool(6),
+                (order, db) -> {
+                    throw new PermanentFailure("bad");
+                })) {
+            broker.awaitDeadLetters(1);
+            running.stop();
+        }
     }
 
     @Test
