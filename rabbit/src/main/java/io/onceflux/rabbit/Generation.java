@@ -71,7 +71,10 @@ final class Generation {
         // due: the second publisher never emits, so it never ends the first.
         Mono<Delivery<byte[]>> intakeEnded =
                 intake.stopRequested().then(onBrokerThread(this::endIntake)).then(Mono.never());
+        // Closed first: the receiver would cancel the consumer once more after intake was ended, which fails and is
+        // logged.
         return receiver.consumeManualAck(options.queue(), consuming)
+                .doOnCancel(this::closeNow)
                 .<Delivery<byte[]>>map(message -> new RabbitDelivery(message, this, options))
                 .takeUntilOther(intakeEnded)
                 .subscribeOn(broker, false)
@@ -121,7 +124,12 @@ final class Generation {
     }
 
     Mono<Void> close() {
-        return onBrokerThread(() -> connection.abort(5_000));
+        return onBrokerThread(this::closeNow);
+    }
+
+    /** The channel is closed with its connection. */
+    private void closeNow() {
+        connection.abort(5_000);
     }
 
     private void endIntake() {
