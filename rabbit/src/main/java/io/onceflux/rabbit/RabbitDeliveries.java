@@ -5,7 +5,12 @@ import io.onceflux.Intake;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** Deliveries from a queue of RabbitMQ, acknowledged by hand. */
+/**
+ * Deliveries from a queue of RabbitMQ, acknowledged by hand.
+ *
+ * <p>They are {@link io.onceflux.Delivery}, not the RabbitMQ client's {@link com.rabbitmq.client.Delivery} of the same simple
+ * name: code that uses both imports one and writes the other out.
+ */
 public final class RabbitDeliveries {
 
     private RabbitDeliveries() {}

@@ -1,12 +1,12 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Connection;
+import io.onceflux.Backoff;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
 import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -23,6 +23,7 @@ final class RabbitSource {
 
     private final RabbitOptions options;
     private final Intake intake;
+    private final Backoff backoff;
     private final BrokerConnections connections;
     private final DeadLetterPublisher deadLetters;
     private final DeadLetterRight deadLetterRight;
@@ -36,6 +37,7 @@ final class RabbitSource {
     RabbitSource(RabbitOptions options, Intake intake) {
         this.options = options;
         this.intake = intake;
+        this.backoff = Backoff.between(options.minBackoff(), options.maxBackoff());
         this.connections = new BrokerConnections(options);
         this.deadLetters = new DeadLetterPublisher(options, connections);
         this.deadLetterRight = new DeadLetterRight(options, connections);
@@ -110,18 +112,11 @@ final class RabbitSource {
     }
 
     private Mono<Long> pause() {
-        Duration pause = backoff(++failures);
+        Duration pause = backoff.after(++failures);
         intake.listener()
                 .onWarning("the subscription to queue '%s' at %s ended, and is made again in %d ms: %s"
                         .formatted(options.queue(), options.broker(), pause.toMillis(), ended));
         return Mono.delay(pause);
-    }
-
-    private Duration backoff(int n) {
-        long doubled = options.minBackoff().toMillis() << Math.min(n - 1, 20);
-        long millis = Math.min(doubled, options.maxBackoff().toMillis());
-        return Duration.ofMillis(
-                Math.max(1, millis - ThreadLocalRandom.current().nextLong(millis / 2 + 1)));
     }
 
     /** What was due on the broker's thread is done first. */
