@@ -7,15 +7,15 @@ import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
 import java.util.concurrent.Executors;
-import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
+import reactor.util.retry.Retry;
 
 /**
- * Deliveries of one queue, from generation to generation: when a channel ends, whether by an error or by completing, the next
- * one is opened after a pause, and only once the consumer's database takes writes.
+ * Deliveries of one queue, from generation to generation: a generation always ends with an error, and the next one is opened
+ * after a pause, and only once the consumer's database takes writes.
  */
 final class RabbitSource {
 
@@ -32,7 +32,6 @@ final class RabbitSource {
     private final long start = System.nanoTime();
     private boolean hasConsumed;
     private int failures;
-    private @Nullable String ended;
 
     RabbitSource(RabbitOptions options, Intake intake) {
         this.options = options;
@@ -52,9 +51,7 @@ final class RabbitSource {
     }
 
     Flux<Delivery<byte[]>> deliveries() {
-        return generation()
-                .onErrorResume(this::afterError)
-                .repeatWhen(ends -> ends.concatMap(count -> Mono.defer(this::pause)));
+        return generation().retryWhen(Retry.from(ends -> ends.concatMap(end -> pauseAfter(end.failure()))));
     }
 
     private Flux<Delivery<byte[]>> generation() {
@@ -92,30 +89,24 @@ final class RabbitSource {
     }
 
     /** Until the broker has accepted a consumer for the first time, a wrong set-up fails; afterwards all is ridden out. */
-    private Flux<Delivery<byte[]>> afterError(Throwable error) {
-        ended = error instanceof InvalidSetupException ? error.getMessage() : Refusals.wordsOf(error);
-        if (hasConsumed) {
-            return Flux.empty();
-        }
-        if (error instanceof InvalidSetupException) {
-            return Flux.error(error);
+    private Mono<Long> pauseAfter(Throwable end) {
+        boolean setup = end instanceof InvalidSetupException;
+        String words = setup ? String.valueOf(end.getMessage()) : Refusals.wordsOf(end);
+        if (!hasConsumed && setup) {
+            return Mono.error(end);
         }
         Duration since = Duration.ofNanos(System.nanoTime() - start);
-        if (since.compareTo(options.startLimit()) > 0) {
-            return Flux.error(new InvalidSetupException(
+        if (!hasConsumed && since.compareTo(options.startLimit()) > 0) {
+            return Mono.error(new InvalidSetupException(
                     ("RabbitMQ at %s could not be reached for %d s, or queue '%s' not be consumed: check host and port of the"
                                     + " ConnectionFactory, and whether the broker runs. It ended with: %s")
-                            .formatted(options.broker(), options.startLimit().toSeconds(), options.queue(), ended),
-                    error));
+                            .formatted(options.broker(), options.startLimit().toSeconds(), options.queue(), words),
+                    end));
         }
-        return Flux.empty();
-    }
-
-    private Mono<Long> pause() {
         Duration pause = backoff.after(++failures);
         intake.listener()
                 .onWarning("the subscription to queue '%s' at %s ended, and is made again in %d ms: %s"
-                        .formatted(options.queue(), options.broker(), pause.toMillis(), ended));
+                        .formatted(options.queue(), options.broker(), pause.toMillis(), words));
         return Mono.delay(pause);
     }
 
