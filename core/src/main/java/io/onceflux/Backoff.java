@@ -1,17 +1,26 @@
 package io.onceflux;
 
 import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.DoubleSupplier;
 
 /**
- * Pauses that double from attempt to attempt up to a longest, each spread by up to half of itself.
+ * Pauses that double from failure to failure up to a longest, each shortened by chance, by up to half. For sources of
+ * deliveries, as for the consumer itself.
  *
+ * @param min the first pause
+ * @param max the longest pause
  * @param random numbers from 0 to 1
  */
-record Backoff(Duration min, Duration max, DoubleSupplier random) {
+public record Backoff(Duration min, Duration max, DoubleSupplier random) {
 
-    /** The pause after the n-th failure, counted from 1. */
-    Duration after(int failures) {
+    /** With the chance of the thread that asks. */
+    public static Backoff between(Duration min, Duration max) {
+        return new Backoff(min, max, () -> ThreadLocalRandom.current().nextDouble());
+    }
+
+    /** The pause after the n-th failure in a row, counted from 1; at least 1 ms. */
+    public Duration after(int failures) {
         int doublings = Math.min(failures - 1, 30);
         long millis = Math.min(min.toMillis() << doublings, max.toMillis());
         if (millis <= 0) { // The shift overflowed.

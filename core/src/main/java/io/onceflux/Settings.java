@@ -4,7 +4,6 @@ import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import java.time.Duration;
-import java.util.concurrent.ThreadLocalRandom;
 import org.springframework.transaction.annotation.Isolation;
 
 /** Everything a consumer can be told but its functions; checked when it is made. Defaults are at {@link ConsumerBuilder}. */
@@ -50,9 +49,6 @@ record Settings(
     }
 
     Backoff backoff() {
-        return new Backoff(
-                failurePolicy.minBackoff(),
-                failurePolicy.maxBackoff(),
-                () -> ThreadLocalRandom.current().nextDouble());
+        return Backoff.between(failurePolicy.minBackoff(), failurePolicy.maxBackoff());
     }
 }

@@ -4,7 +4,9 @@ import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Delivery;
 import io.onceflux.Failure;
 import io.onceflux.Settlement;
+import java.io.IOException;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -13,52 +15,102 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Three things cannot stay in their place, because the broker would act on them, and are kept in headers instead: the
  * expiration (the dead letter would vanish), the user id (the broker refuses another's), and {@code CC} (copies would go out).
+ *
+ * <p>All properties of a message must fit into one frame of the connection. Where the original's leave too little room, the
+ * dead letter says less: first a short form, then nothing, at last not even what was moved.
  */
 final class DeadLetterMessage {
 
     static final String PREFIX = "x-onceflux-";
     private static final int PERSISTENT = 2;
+    private static final int SHORT_REASON = 100;
+    private static final String COPIES = "CC";
 
     private DeadLetterMessage() {}
 
-    static BasicProperties properties(Delivery original, String queue, Settlement.DeadLetter why) {
+    /**
+     * The richest description that fits.
+     *
+     * @param frameMax the largest frame of the connection in bytes; 0 for no limit
+     */
+    static BasicProperties properties(Delivery original, String queue, Settlement.DeadLetter why, int frameMax)
+            throws IOException {
         BasicProperties was = original.getProperties();
+        Map<String, Object> moved = moved(was);
+        List<Map<String, Object>> descriptions = List.of(
+                union(moved, union(origin(original, queue), full(why.consumer(), why.failure()))),
+                union(moved, brief(why.consumer(), why.failure())),
+                moved,
+                Map.of());
+        for (Map<String, Object> description : descriptions) {
+            BasicProperties described =
+                    inert(was, description).deliveryMode(PERSISTENT).build();
+            if (fits(described, original.getBody().length, frameMax)) {
+                return described;
+            }
+        }
+        return inert(was, Map.of()).build(); // An original without a delivery mode may leave no room for one.
+    }
+
+    /** As the client itself decides whether it sends a message. */
+    private static boolean fits(BasicProperties properties, int bodySize, int frameMax) throws IOException {
+        return frameMax == 0 || properties.toFrame(0, bodySize).size() <= frameMax;
+    }
+
+    /** The original with more headers, and without what the broker would act on. */
+    private static BasicProperties.Builder inert(BasicProperties was, Map<String, Object> added) {
+        Map<String, Object> headers = union(was.getHeaders() == null ? Map.of() : was.getHeaders(), added);
+        headers.remove(COPIES);
+        return was.builder().headers(headers).expiration(null).userId(null);
+    }
+
+    private static Map<String, Object> moved(BasicProperties was) {
         Map<String, Object> headers = new HashMap<>();
-        if (was.getHeaders() != null) {
-            headers.putAll(was.getHeaders());
-        }
-        move(headers, "CC", headers.remove("CC"));
-        move(headers, "expiration", was.getExpiration());
-        move(headers, "user-id", was.getUserId());
-        headers.put(PREFIX + "queue", queue);
-        headers.put(PREFIX + "exchange", original.getEnvelope().getExchange());
-        headers.put(PREFIX + "routing-key", original.getEnvelope().getRoutingKey());
-        describe(headers, why.consumer(), why.failure());
-        return was.builder()
-                .headers(headers)
-                .expiration(null)
-                .userId(null)
-                .deliveryMode(PERSISTENT)
-                .build();
+        put(headers, COPIES, was.getHeaders() == null ? null : was.getHeaders().get(COPIES));
+        put(headers, "expiration", was.getExpiration());
+        put(headers, "user-id", was.getUserId());
+        return headers;
     }
 
-    private static void describe(Map<String, Object> headers, String consumer, Failure failure) {
-        headers.put(PREFIX + "consumer", consumer);
-        headers.put(PREFIX + "kind", failure.kind().name());
-        headers.put(PREFIX + "reason", failure.reason());
-        headers.put(PREFIX + "attempts", failure.attempts());
-        headers.put(PREFIX + "time", failure.time().toString());
-        if (failure.messageKey() != null) {
-            headers.put(PREFIX + "message-key", failure.messageKey().id());
-        }
-        if (failure.sqlState() != null) {
-            headers.put(PREFIX + "sqlstate", failure.sqlState());
-        }
+    private static Map<String, Object> origin(Delivery original, String queue) {
+        Map<String, Object> headers = new HashMap<>();
+        put(headers, "queue", queue);
+        put(headers, "exchange", original.getEnvelope().getExchange());
+        put(headers, "routing-key", original.getEnvelope().getRoutingKey());
+        return headers;
     }
 
-    private static void move(Map<String, Object> headers, String name, @Nullable Object value) {
+    private static Map<String, Object> full(String consumer, Failure failure) {
+        Map<String, Object> headers = brief(consumer, failure);
+        put(headers, "reason", failure.reason());
+        put(headers, "time", failure.time().toString());
+        put(
+                headers,
+                "message-key",
+                failure.messageKey() == null ? null : failure.messageKey().id());
+        return headers;
+    }
+
+    private static Map<String, Object> brief(String consumer, Failure failure) {
+        String reason = failure.reason();
+        Map<String, Object> headers = new HashMap<>();
+        put(headers, "consumer", consumer);
+        put(headers, "kind", failure.kind().name());
+        put(headers, "reason", reason.substring(0, Math.min(reason.length(), SHORT_REASON)));
+        put(headers, "attempts", failure.attempts());
+        put(headers, "sqlstate", failure.sqlState());
+        return headers;
+    }
+
+    private static void put(Map<String, Object> headers, String name, @Nullable Object value) {
         if (value != null) {
             headers.put(PREFIX + name, value);
         }
+    }
+
+    private static Map<String, Object> union(Map<String, Object> some, Map<String, Object> more) {
+        Map<String, Object> all = new HashMap<>(some);
+        all.putAll(more);
+        return all;
     }
 }

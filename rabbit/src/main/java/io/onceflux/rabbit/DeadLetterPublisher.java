@@ -37,7 +37,7 @@ final class DeadLetterPublisher {
     /** Completes when the broker has stored the dead letter. */
     Mono<Void> publish(Delivery original, Settlement.DeadLetter why) {
         return Mono.<Void>fromCallable(() -> {
-                    publishNow(original.getBody(), DeadLetterMessage.properties(original, options.queue(), why));
+                    publishNow(original, why);
                     return null;
                 })
                 .subscribeOn(Schedulers.boundedElastic());
@@ -47,14 +47,16 @@ final class DeadLetterPublisher {
         return Mono.<Void>fromRunnable(this::abandonChannel).subscribeOn(Schedulers.boundedElastic());
     }
 
-    private synchronized void publishNow(byte[] body, BasicProperties properties) throws IOException {
+    private synchronized void publishNow(Delivery original, Settlement.DeadLetter why) throws IOException {
         AtomicReference<@Nullable String> returned = new AtomicReference<>();
         try {
             Channel confirming = channel();
             confirming.clearReturnListeners();
             confirming.addReturnListener(message -> returned.set(message.getReplyText()));
+            BasicProperties properties = DeadLetterMessage.properties(
+                    original, options.queue(), why, confirming.getConnection().getFrameMax());
             confirming.basicPublish(
-                    options.deadLetterExchange(), options.deadLetterRoutingKey(), true, properties, body);
+                    options.deadLetterExchange(), options.deadLetterRoutingKey(), true, properties, original.getBody());
             if (!confirming.waitForConfirms(options.confirmLimit().toMillis())) {
                 throw new IOException("the broker refused the dead letter (basic.nack)");
             }
@@ -79,11 +81,7 @@ final class DeadLetterPublisher {
         Channel open = channel;
         if (open == null || !open.isOpen()) {
             abandonChannel();
-            try {
-                open = connections.openNow("dead letters").createChannel();
-            } catch (TimeoutException e) {
-                throw new IOException("the broker did not answer in time", e);
-            }
+            open = connections.openNow("dead letters").createChannel();
             if (open == null) {
                 throw new IOException("the connection has no channel left");
             }

@@ -2,8 +2,10 @@ package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.ShutdownSignalException;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
+import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -33,6 +35,7 @@ final class Generation {
     private final Scheduler broker;
     private final String consumerTag = "onceflux-" + UUID.randomUUID();
     private volatile @Nullable Channel channel;
+    private boolean accepted;
 
     Generation(
             RabbitOptions options,
@@ -47,22 +50,60 @@ final class Generation {
         this.broker = broker;
     }
 
-    /** Consumes until the channel is lost or the broker cancels; in both cases the flux completes. */
-    Flux<Delivery<byte[]>> deliveries(int prefetch) {
+    /**
+     * Consumes until the channel is lost or the broker cancels; the flux then ends with an error that says why. It is an
+     * {@link InvalidSetupException} if the broker refused the consumer.
+     *
+     * @param whenAccepted called on the broker's thread when the broker has accepted the consumer
+     */
+    Flux<Delivery<byte[]>> deliveries(int prefetch, Runnable whenAccepted) {
         Receiver receiver = new Receiver(
                 new ReceiverOptions().connectionMono(Mono.just(connection)).connectionSubscriptionScheduler(broker));
-        ConsumeOptions consuming =
-                new ConsumeOptions().qos(prefetch).consumerTag(consumerTag).channelCallback(opened -> channel = opened);
+        ConsumeOptions consuming = new ConsumeOptions()
+                .qos(prefetch)
+                .consumerTag(consumerTag)
+                .channelCallback(opened -> {
+                    channel = opened;
+                    // The receiver consumes next, and on this thread: when the task runs, the broker has answered.
+                    broker.schedule(() -> noteAnswer(opened, whenAccepted));
+                });
         // When the consumer stops, the broker is asked for no more, but the channel stays open for the answers that are
-        // due:
-        // the second publisher never emits, so it never ends the first.
+        // due: the second publisher never emits, so it never ends the first.
         Mono<Delivery<byte[]>> intakeEnded =
                 intake.stopRequested().then(onBrokerThread(this::endIntake)).then(Mono.never());
+        // Closed first: the receiver would cancel the consumer once more after intake was ended, which fails and is
+        // logged.
         return receiver.consumeManualAck(options.queue(), consuming)
+                .doOnCancel(this::closeNow)
                 .<Delivery<byte[]>>map(message -> new RabbitDelivery(message, this, options))
                 .takeUntilOther(intakeEnded)
                 .subscribeOn(broker, false)
-                .cancelOn(broker);
+                .cancelOn(broker)
+                .concatWith(Mono.error(() -> new IOException("the broker cancelled the consumer")))
+                .onErrorResume(error ->
+                        Mono.<Delivery<byte[]>>error(() -> whyEnded(error)).subscribeOn(broker));
+    }
+
+    private void noteAnswer(Channel opened, Runnable whenAccepted) {
+        if (opened.isOpen()) {
+            accepted = true;
+            whenAccepted.run();
+        }
+    }
+
+    /** On the broker's thread, so that the broker's answer to the consumer has been noted. */
+    private Throwable whyEnded(Throwable error) {
+        Channel last = channel;
+        ShutdownSignalException closed = last == null ? null : last.getCloseReason();
+        Throwable why = closed == null || closed.isInitiatedByApplication() ? error : closed;
+        if (!accepted && Refusals.isAbout(why, Refusals.ACCESS_REFUSED)) {
+            return new InvalidSetupException(
+                    ("RabbitMQ at %s does not let the user consume queue '%s': the user needs the right to read it, and no other"
+                                    + " consumer of it may be exclusive. It said: %s")
+                            .formatted(options.broker(), options.queue(), Refusals.wordsOf(why)),
+                    why);
+        }
+        return why;
     }
 
     boolean isCurrent() {
@@ -82,16 +123,13 @@ final class Generation {
         return deadLetters;
     }
 
-    /** Why the flux has ended, for a person. */
-    String endedBecause() {
-        Channel last = channel;
-        return last == null || last.getCloseReason() == null
-                ? "the broker cancelled the consumer"
-                : String.valueOf(last.getCloseReason().getMessage());
+    Mono<Void> close() {
+        return onBrokerThread(this::closeNow);
     }
 
-    Mono<Void> close() {
-        return onBrokerThread(() -> connection.abort(5_000));
+    /** The channel is closed with its connection. */
+    private void closeNow() {
+        connection.abort(5_000);
     }
 
     private void endIntake() {

@@ -5,7 +5,12 @@ import io.onceflux.Intake;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** Deliveries from a queue of RabbitMQ, acknowledged by hand. */
+/**
+ * Deliveries from a queue of RabbitMQ, acknowledged by hand.
+ *
+ * <p>They are {@link io.onceflux.Delivery}, not the RabbitMQ client's {@link com.rabbitmq.client.Delivery} of the same simple
+ * name: code that uses both imports one and writes the other out.
+ */
 public final class RabbitDeliveries {
 
     private RabbitDeliveries() {}
@@ -23,8 +28,14 @@ public final class RabbitDeliveries {
      * waits here. Settling completes on a thread of the source when the answer is written to the socket, which the broker does
      * not confirm; for a dead letter after its copy is confirmed and then the original acknowledged.
      *
-     * <p>Errors, before the first subscription has worked: {@link io.onceflux.InvalidSetupException} for a refused login, a
-     * missing queue or dead-letter queue, a queue declared otherwise, and a broker that cannot be reached for the start limit.
+     * <p>A dead letter has the body, headers and properties of the original, and headers {@code x-onceflux-...} that say where it
+     * came from and why it was given up. Where the original's headers leave too little room in a frame of the connection, these
+     * are fewer or none. Expiration, user id and {@code CC} are kept in such headers, because the broker would act on them.
+     *
+     * <p>Errors, before the broker has accepted the consumer for the first time: {@link io.onceflux.InvalidSetupException} for
+     * a refused login, a missing queue or dead-letter queue, a queue declared otherwise, a queue that the user may not read or
+     * that another consumes exclusively, no right to publish dead letters where they go to the default exchange, and a broker
+     * that cannot be reached for the start limit.
      * Afterwards none: outages are ridden out, and told to the consumer's listener.
      *
      * <p>Not promised: an order of messages across redeliveries.

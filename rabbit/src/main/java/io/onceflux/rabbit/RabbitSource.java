@@ -1,23 +1,21 @@
 package io.onceflux.rabbit;
 
-import com.rabbitmq.client.AuthenticationFailureException;
 import com.rabbitmq.client.Connection;
-import com.rabbitmq.client.PossibleAuthenticationFailureException;
+import io.onceflux.Backoff;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
 import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadLocalRandom;
-import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
+import reactor.util.retry.Retry;
 
 /**
- * Deliveries of one queue, from generation to generation: when a channel ends, whether by an error or by completing, the next
- * one is opened after a pause, and only once the consumer's database takes writes.
+ * Deliveries of one queue, from generation to generation: a generation always ends with an error, and the next one is opened
+ * after a pause, and only once the consumer's database takes writes.
  */
 final class RabbitSource {
 
@@ -25,20 +23,23 @@ final class RabbitSource {
 
     private final RabbitOptions options;
     private final Intake intake;
+    private final Backoff backoff;
     private final BrokerConnections connections;
     private final DeadLetterPublisher deadLetters;
+    private final DeadLetterRight deadLetterRight;
     private final Topology topology;
     private final Scheduler broker;
     private final long start = System.nanoTime();
     private boolean hasConsumed;
     private int failures;
-    private @Nullable String ended;
 
     RabbitSource(RabbitOptions options, Intake intake) {
         this.options = options;
         this.intake = intake;
+        this.backoff = Backoff.between(options.minBackoff(), options.maxBackoff());
         this.connections = new BrokerConnections(options);
         this.deadLetters = new DeadLetterPublisher(options, connections);
+        this.deadLetterRight = new DeadLetterRight(options, connections);
         this.topology = new Topology(options);
         this.broker = Schedulers.fromExecutorService(
                 Executors.newSingleThreadExecutor(task -> {
@@ -50,9 +51,7 @@ final class RabbitSource {
     }
 
     Flux<Delivery<byte[]>> deliveries() {
-        return generation()
-                .onErrorResume(this::afterError)
-                .repeatWhen(ends -> ends.concatMap(count -> Mono.defer(this::pause)));
+        return generation().retryWhen(Retry.from(ends -> ends.concatMap(end -> pauseAfter(end.failure()))));
     }
 
     private Flux<Delivery<byte[]>> generation() {
@@ -65,17 +64,23 @@ final class RabbitSource {
         Connection connection = connections.openNow("consumer");
         try {
             topology.ensure(connection);
+            if (!hasConsumed) {
+                deadLetterRight.require();
+            }
         } catch (Exception e) {
             connection.abort(1_000);
             throw e;
         }
-        hasConsumed = true;
-        failures = 0;
         return new Generation(options, intake, connection, deadLetters, broker);
     }
 
     private Flux<Delivery<byte[]>> consume(Generation generation) {
-        return generation.deliveries(prefetch()).doOnComplete(() -> ended = generation.endedBecause());
+        return generation.deliveries(prefetch(), this::accepted);
+    }
+
+    private void accepted() {
+        hasConsumed = true;
+        failures = 0;
     }
 
     private int prefetch() {
@@ -83,48 +88,26 @@ final class RabbitSource {
         return chosen != null ? chosen : Math.min(intake.maxInFlight(), 65_535);
     }
 
-    /** Until the first subscription has worked, a wrong set-up fails; afterwards everything is ridden out. */
-    private Flux<Delivery<byte[]>> afterError(Throwable error) {
-        ended = String.valueOf(error);
-        if (hasConsumed) {
-            return Flux.empty();
-        }
-        if (error instanceof InvalidSetupException) {
-            return Flux.error(error);
-        }
-        if (error instanceof AuthenticationFailureException
-                || error instanceof PossibleAuthenticationFailureException
-                || Refusals.isAbout(error, Refusals.NOT_ALLOWED)
-                || Refusals.isAbout(error, Refusals.ACCESS_REFUSED)) {
-            return Flux.error(new InvalidSetupException(
-                    "RabbitMQ at %s refuses the login: check user, password and virtual host of the ConnectionFactory."
-                            .formatted(options.broker()),
-                    error));
+    /** Until the broker has accepted a consumer for the first time, a wrong set-up fails; afterwards all is ridden out. */
+    private Mono<Long> pauseAfter(Throwable end) {
+        boolean setup = end instanceof InvalidSetupException;
+        String words = setup ? String.valueOf(end.getMessage()) : Refusals.wordsOf(end);
+        if (!hasConsumed && setup) {
+            return Mono.error(end);
         }
         Duration since = Duration.ofNanos(System.nanoTime() - start);
-        if (since.compareTo(options.startLimit()) > 0) {
-            return Flux.error(new InvalidSetupException(
-                    ("RabbitMQ at %s could not be reached for %d s: check host and port of the ConnectionFactory, and whether"
-                                    + " the broker runs. It said: %s")
-                            .formatted(options.broker(), options.startLimit().toSeconds(), error),
-                    error));
+        if (!hasConsumed && since.compareTo(options.startLimit()) > 0) {
+            return Mono.error(new InvalidSetupException(
+                    ("RabbitMQ at %s could not be reached for %d s, or queue '%s' not be consumed: check host and port of the"
+                                    + " ConnectionFactory, and whether the broker runs. It ended with: %s")
+                            .formatted(options.broker(), options.startLimit().toSeconds(), options.queue(), words),
+                    end));
         }
-        return Flux.empty();
-    }
-
-    private Mono<Long> pause() {
-        Duration pause = backoff(++failures);
+        Duration pause = backoff.after(++failures);
         intake.listener()
                 .onWarning("the subscription to queue '%s' at %s ended, and is made again in %d ms: %s"
-                        .formatted(options.queue(), options.broker(), pause.toMillis(), ended));
+                        .formatted(options.queue(), options.broker(), pause.toMillis(), words));
         return Mono.delay(pause);
-    }
-
-    private Duration backoff(int n) {
-        long doubled = options.minBackoff().toMillis() << Math.min(n - 1, 20);
-        long millis = Math.min(doubled, options.maxBackoff().toMillis());
-        return Duration.ofMillis(
-                Math.max(1, millis - ThreadLocalRandom.current().nextLong(millis / 2 + 1)));
     }
 
     /** What was due on the broker's thread is done first. */

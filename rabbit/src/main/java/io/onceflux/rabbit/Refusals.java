@@ -5,7 +5,7 @@ import com.rabbitmq.client.Method;
 import com.rabbitmq.client.ShutdownSignalException;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the reply code with which the broker closed a channel or connection. */
+/** Reads the reply with which the broker closed a channel or connection. */
 final class Refusals {
 
     static final int NOT_FOUND = AMQP.NOT_FOUND;
@@ -13,11 +13,13 @@ final class Refusals {
     static final int ACCESS_REFUSED = AMQP.ACCESS_REFUSED;
     static final int NOT_ALLOWED = AMQP.NOT_ALLOWED;
 
+    private static final int DEEPEST = 16;
+
     private Refusals() {}
 
     static boolean isAbout(Throwable error, int replyCode) {
         Throwable at = error;
-        for (int depth = 0; at != null && depth < 16; depth++) {
+        for (int depth = 0; at != null && depth < DEEPEST; depth++) {
             if (at instanceof ShutdownSignalException shutdown) {
                 return replyCodeOf(shutdown.getReason()) == replyCode;
             }
@@ -26,10 +28,34 @@ final class Refusals {
         return false;
     }
 
+    /** The broker's own words; where it said nothing, the root of the error. For a person, never to decide by. */
+    static String wordsOf(Throwable error) {
+        Throwable at = error;
+        for (int depth = 0; depth < DEEPEST; depth++) {
+            String text = at instanceof ShutdownSignalException shutdown ? replyTextOf(shutdown.getReason()) : null;
+            if (text != null) {
+                return text;
+            }
+            Throwable cause = at.getCause();
+            if (cause == null) {
+                break;
+            }
+            at = cause;
+        }
+        return at.toString();
+    }
+
     private static int replyCodeOf(@Nullable Method reason) {
         if (reason instanceof AMQP.Channel.Close close) {
             return close.getReplyCode();
         }
         return reason instanceof AMQP.Connection.Close close ? close.getReplyCode() : -1;
+    }
+
+    private static @Nullable String replyTextOf(@Nullable Method reason) {
+        if (reason instanceof AMQP.Channel.Close close) {
+            return close.getReplyText();
+        }
+        return reason instanceof AMQP.Connection.Close close ? close.getReplyText() : null;
     }
 }

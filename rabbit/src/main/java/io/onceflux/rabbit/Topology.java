@@ -78,13 +78,16 @@ final class Topology {
         } catch (TimeoutException e) {
             throw new IOException("the broker did not answer in time", e);
         } catch (IOException e) {
-            if (Refusals.isAbout(e, Refusals.NOT_FOUND) || Refusals.isAbout(e, Refusals.PRECONDITION_FAILED)) {
+            if (Refusals.isAbout(e, Refusals.NOT_FOUND)) {
                 throw new InvalidSetupException(sentence, e);
+            }
+            if (Refusals.isAbout(e, Refusals.PRECONDITION_FAILED)) { // Only the broker knows which argument differs.
+                throw new InvalidSetupException(sentence + " RabbitMQ said: " + Refusals.wordsOf(e), e);
             }
             if (Refusals.isAbout(e, Refusals.ACCESS_REFUSED)) {
                 throw new InvalidSetupException(
-                        "The user has no right at %s to look at or declare what '%s' needs."
-                                .formatted(options.broker(), options.queue()),
+                        "The user has no right at %s to look at or declare what '%s' needs. RabbitMQ said: %s"
+                                .formatted(options.broker(), options.queue(), Refusals.wordsOf(e)),
                         e);
             }
             throw e;

@@ -63,6 +63,35 @@ final class Broker implements AutoCloseable {
         });
     }
 
+    /** A user of this broker, with rights as the broker's regular expressions for names; log in with {@link #as}. */
+    String user(String configure, String write, String read) {
+        String name = "user-" + UUID.randomUUID();
+        service.ctl("add_user", name, name);
+        grant(name, configure, write, read);
+        return name;
+    }
+
+    void grant(String user, String configure, String write, String read) {
+        service.ctl("set_permissions", "-p", factory().getVirtualHost(), user, configure, write, read);
+    }
+
+    ConnectionFactory as(String user) {
+        ConnectionFactory factory = factory();
+        factory.setUsername(user);
+        factory.setPassword(user);
+        return factory;
+    }
+
+    /** Somebody else's consumer, which lets no other in; it ends with the connection. */
+    Connection consumeExclusively() {
+        return call(() -> {
+            Connection connection = factory().newConnection("exclusive");
+            Objects.requireNonNull(connection.createChannel())
+                    .basicConsume(queue, false, "", false, true, Map.of(), (tag, message) -> {}, (String tag) -> {});
+            return connection;
+        });
+    }
+
     void declare() {
         declare(QueueDeclaration.classic());
     }

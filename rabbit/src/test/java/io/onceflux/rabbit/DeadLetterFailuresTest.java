@@ -56,6 +56,31 @@ class DeadLetterFailuresTest {
     }
 
     @Test
+    void withoutTheRightToPublishItTheMessageIsNotAcknowledgedUntilTheRightIsBack() {
+        broker.declare();
+        String user = broker.user("", "amq\\.default", ".*");
+        try (Running running = Running.start(
+                broker.options().connectionFactory(broker.as(user)).build(), database.pool(6), REFUSES_BAD)) {
+            await().until(() -> broker.consumers() == 1);
+            broker.grant(user, "", "", ".*");
+            broker.publish("bad", "good");
+
+            await().until(() -> running.listener.settleFailures.size() >= 2);
+            await().until(() -> database.effectsOf("good") == 1);
+            await("the original stays the broker's, and only that").until(() -> broker.unacknowledged() == 1);
+            assertThat(broker.backlog()).isEqualTo(1);
+            assertThat(broker.ready(broker.deadLetterQueue())).isZero();
+
+            broker.grant(user, "", "amq\\.default", ".*");
+            broker.awaitDeadLetters(1);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertThat(broker.deadLetters()).hasSize(1);
+        assertThat(database.effects()).isEqualTo(1);
+    }
+
+    @Test
     void aBrokerThatIsShortOfMemoryConfirmsLaterAndAcknowledgementsGoOn() {
         try (RabbitService own = RabbitService.start();
                 Broker alarmed = Broker.on(own)) {

@@ -4,14 +4,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.Command;
+import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
+import com.rabbitmq.client.TrafficListener;
 import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
+import io.onceflux.PermanentFailure;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -70,7 +76,7 @@ class RefusesBadSetupTest {
         broker.declare();
         assertThat(failureWith(
                         broker.options().declare(QueueDeclaration.quorum(5)).build()))
-                .contains("exists", "with other properties");
+                .contains("exists", "with other properties", "inequivalent arg 'x-queue-type'");
     }
 
     @Test
@@ -111,6 +117,110 @@ class RefusesBadSetupTest {
                         .startLimit(Duration.ofSeconds(1))
                         .build()))
                 .contains("could not be reached for 1 s", "check host and port", "127.0.0.1:" + free);
+    }
+
+    @Test
+    void aUserWhoMayNotReadTheQueue() {
+        broker.declare();
+        broker.publish("order-1");
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(broker.as(broker.user(".*", ".*", "")))
+                        .build()))
+                .contains("the right to read", "'" + broker.queue() + "'", "at 127.0.0.1:", "ACCESS_REFUSED - access")
+                .doesNotContain("RabbitFluxException");
+        await().until(() -> broker.ready(broker.queue()) == 1);
+    }
+
+    @Test
+    void aUserWhoMayNotPublishDeadLetters() {
+        broker.declare();
+        broker.publish("order-1");
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(broker.as(broker.user(".*", "orders.*", ".*")))
+                        .build()))
+                .contains(
+                        "no right to write to exchange 'amq.default'",
+                        "'" + broker.deadLetterQueue() + "'",
+                        "ACCESS_REFUSED - access to exchange");
+        await().until(() -> broker.ready(broker.queue()) == 1);
+    }
+
+    @Test
+    void aUserWhoMayNotDeclareTheQueue() {
+        assertThat(failureWith(broker.options()
+                        .declare(QueueDeclaration.classic())
+                        .connectionFactory(broker.as(broker.user("", ".*", ".*")))
+                        .build()))
+                .contains("no right", "declare", "ACCESS_REFUSED - access to queue");
+    }
+
+    @Test
+    void aUserWhoMayNotDeclareTheDefaultExchangeAsThePlaceForDeadLetters() {
+        assertThat(failureWith(broker.options()
+                        .declare(QueueDeclaration.classic())
+                        .connectionFactory(broker.as(broker.user(".*", "orders.*", ".*")))
+                        .build()))
+                .contains("no right", "declare", "ACCESS_REFUSED - access to exchange");
+    }
+
+    @Test
+    void theLeastRightsThatTheReadmeNamesAreEnough() {
+        broker.declare();
+        broker.publish("order-1");
+        try (Running running = Running.start(
+                broker.options()
+                        .connectionFactory(broker.as(broker.user("", "amq\\.default", broker.queue())))
+                        .build(),
+                database.pool(6),
+                (order, db) -> {
+                    throw new PermanentFailure("bad");
+                })) {
+            broker.awaitDeadLetters(1);
+            running.stop();
+        }
+    }
+
+    @Test
+    void aQueueThatSomebodyElseConsumesExclusively() throws Exception {
+        broker.declare();
+        try (Connection elsewhere = broker.consumeExclusively()) {
+            assertThat(failureWith(broker.options().build()))
+                    .contains("may be exclusive", "'" + broker.queue() + "'", "in exclusive use");
+            assertThat(elsewhere.isOpen()).isTrue();
+        }
+    }
+
+    @Test
+    void aQueueThatIsGoneWheneverItIsConsumedIsTriedWithPausesUpToTheStartLimit() {
+        AtomicInteger attempts = new AtomicInteger();
+        assertThat(failureWith(broker.options()
+                        .declare(QueueDeclaration.classic())
+                        .connectionFactory(factory(factory -> {
+                            factory.setTrafficListener(beforeConsuming(() -> {
+                                attempts.incrementAndGet();
+                                broker.delete(broker.queue());
+                            }));
+                            return factory;
+                        }))
+                        .startLimit(Duration.ofSeconds(2))
+                        .build()))
+                .contains("queue '" + broker.queue() + "' not be consumed", "NOT_FOUND - no queue");
+        assertThat(attempts).hasValueBetween(2, 20);
+    }
+
+    /** The source limits its prefetch just before it consumes. */
+    private static TrafficListener beforeConsuming(Runnable act) {
+        return new TrafficListener() {
+            @Override
+            public void write(Command command) {
+                if (command.getMethod() instanceof AMQP.Basic.Qos) {
+                    act.run();
+                }
+            }
+
+            @Override
+            public void read(Command command) {}
+        };
     }
 
     @Test

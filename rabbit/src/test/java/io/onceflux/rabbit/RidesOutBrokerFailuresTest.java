@@ -140,6 +140,36 @@ class RidesOutBrokerFailuresTest {
     }
 
     @Test
+    void aRightThatIsTakenAwayAndGivenBackIsWaitedForWithGrowingPauses() {
+        String user = broker.user(".*", ".*", ".*");
+        try (Running running = Running.start(
+                broker.options().connectionFactory(broker.as(user)).build(), database.pool(6), Order::apply)) {
+            await().until(() -> broker.consumers() == 1);
+            broker.grant(user, ".*", ".*", "");
+            broker.closeConnections();
+
+            await().until(() -> running.listener.warnings.stream()
+                            .filter(warning -> warning.contains("the right to read"))
+                            .count()
+                    >= 5);
+            assertThat(running.listener.warnings.get(0))
+                    .contains("made again in", "CONNECTION_FORCED - closed by a test");
+            assertThat(running.listener.warnings.get(1)).contains("made again in", "ACCESS_REFUSED - access");
+            assertThat(pause(running.listener.warnings.get(5))).isGreaterThan(pause(running.listener.warnings.get(1)));
+            assertThat(running.error.get()).isNull();
+
+            broker.grant(user, ".*", ".*", ".*");
+            assertHandlesACanary();
+            running.stop();
+        }
+        database.assertAppliedOnce(1);
+    }
+
+    private static long pause(String warning) {
+        return Long.parseLong(warning.replaceAll("(?s).*made again in (\\d+) ms.*", "$1"));
+    }
+
+    @Test
     void aBrokerThatIsKilledUnderLoadAndComesBackHasEveryMessageAppliedOnce() {
         broker.publish(ids(500));
         try (Running running = Running.start(

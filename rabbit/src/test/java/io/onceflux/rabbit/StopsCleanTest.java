@@ -6,6 +6,9 @@ import static org.awaitility.Awaitility.await;
 import io.onceflux.Database;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -101,6 +104,35 @@ class StopsCleanTest {
             next.stop();
         }
         database.assertAppliedOnce(10);
+    }
+
+    @Test
+    void stoppingLeavesNoWarningOfTheReceiverInTheLog() {
+        broker.declare();
+        broker.publish("order-1");
+        PrintStream stderr = System.err; // Where the logger writes.
+        ByteArrayOutputStream log = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+        try {
+            Running stopping = Running.start(broker.options().build(), database.pool(6), this::applyWhenAllowed);
+            await().until(() -> underWay.get() == 1);
+            Mono<Void> stop = stopping.consumer.stop().cache();
+            var stopSubscription = stop.subscribe();
+            await("the consumer is cancelled").until(() -> broker.consumers() == 0);
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            stop.block(Duration.ofSeconds(30));
+            await().until(stopSubscription::isDisposed);
+            await("the source is closed").until(() -> threadsOfTheSource() == 0);
+        } finally {
+            System.setErr(stderr);
+        }
+        assertThat(log.toString(StandardCharsets.UTF_8)).doesNotContain("reactor.rabbitmq");
+    }
+
+    private long threadsOfTheSource() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().equals("onceflux-rabbit-" + broker.queue()))
+                .count();
     }
 
     @Test
