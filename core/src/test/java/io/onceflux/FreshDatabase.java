@@ -10,7 +10,8 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
  * The database of a test class, in a static field with {@code @RegisterExtension}: every test finds its tables empty, and
- * must leave no connection in use and no transaction open. Pools are a test's own, and are closed after it.
+ * must leave no connection in use and no transaction open. Pools are a test's own, and are closed after it: the class is
+ * not to have the lifecycle {@code PER_CLASS}.
  */
 final class FreshDatabase implements BeforeEachCallback, AfterEachCallback {
 

@@ -10,9 +10,8 @@ import static org.awaitility.Awaitility.await;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import java.time.Duration;
 import java.util.Objects;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.transaction.reactive.TransactionalOperator;
 import reactor.core.publisher.Flux;
@@ -20,17 +19,14 @@ import reactor.core.publisher.Mono;
 import reactor.test.StepVerifier;
 
 /** What a source and a caller are told while the database cannot be worked with. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ReadinessTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
 
-    @AfterAll
-    void close() {
-        database.close();
-    }
+    private final Database database = fresh.database();
 
     @Test
     void aSourceWaitsUntilTheClaimTableIsBackAndTheAlarmIsThatOfABrokenSetup() {

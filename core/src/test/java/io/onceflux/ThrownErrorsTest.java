@@ -12,12 +12,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Named;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
@@ -25,32 +22,19 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** Errors that Reactor throws at the driver instead of signalling them: their message fails, and nothing waits or breaks. */
-@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ThrownErrorsTest {
 
-    private final Database database = Database.create();
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
     private final ConnectionPool pool = database.pool(10);
-
-    @BeforeEach
-    void empty() {
-        database.empty();
-    }
-
-    @AfterEach
-    void nothingLeaked() {
-        database.assertNothingLeaked();
-    }
-
-    @AfterAll
-    void close() {
-        database.close();
-    }
 
     private static Mono<Integer> overflow() {
         throw new StackOverflowError();
     }
 
-    Stream<Named<Effect<Order>>> thrown() {
+    static Stream<Named<Effect<Order>>> thrown() {
         return Stream.of(
                 Named.of("by the effect", (order, db) -> overflow()),
                 Named.of("when it is subscribed", (order, db) -> Mono.fromCallable(ThrownErrorsTest::overflow)),
@@ -70,19 +54,25 @@ class ThrownErrorsTest {
                         (order, db) -> db.sql("SELECT 1").map(row -> overflow()).all()),
                 Named.of(
                         "after a statement",
-                        (order, db) -> order.note(db).then(Mono.defer(ThrownErrorsTest::overflow))),
-                Named.of(
-                        "on another way to the transaction",
-                        (order, db) -> ConnectionFactoryUtils.getConnection(pool)
-                                .flatMapMany(connection ->
-                                        connection.createStatement("SELECT 1").execute())
-                                .flatMap(result -> result.map(row -> 1))
-                                .map(n -> overflow())));
+                        (order, db) -> order.note(db).then(Mono.defer(ThrownErrorsTest::overflow))));
     }
 
     @ParameterizedTest
     @MethodSource("thrown")
     void itsMessageFailsAtOnceAndTheOthersAreApplied(Effect<Order> effect) {
+        assertItsMessageFailsAtOnceAndTheOthersAreApplied(effect);
+    }
+
+    @Test
+    void anErrorOnAnotherWayToTheTransactionIsNoDifferent() {
+        assertItsMessageFailsAtOnceAndTheOthersAreApplied((order, db) -> ConnectionFactoryUtils.getConnection(pool)
+                .flatMapMany(
+                        connection -> connection.createStatement("SELECT 1").execute())
+                .flatMap(result -> result.map(row -> 1))
+                .map(n -> overflow()));
+    }
+
+    private void assertItsMessageFailsAtOnceAndTheOthersAreApplied(Effect<Order> effect) {
         RecordingListener listener = new RecordingListener();
         TestDelivery<Order> bad = TestDelivery.order("bad");
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("good", 6));
