@@ -34,9 +34,12 @@ final class AttemptConnection extends DelegatingConnection {
     private final ThrownErrors thrownErrors = new ThrownErrors();
     private final StatementGate gate = new StatementGate(thrownErrors);
 
-    /** Not cancelled with who waits for it: cut short, the driver's close would leave the connection open. */
+    // Neither is cancelled with who waits for it: cut short, the driver would leave the connection open, or the pool
+    // count it as in use, for ever.
     private final Mono<Void> closing =
             Mono.defer(() -> Mono.from(physical().close())).cache();
+    private final Mono<Void> givingBack =
+            Mono.defer(() -> Mono.from(delegate.close())).cache();
 
     private volatile boolean committing;
     private volatile boolean discarded;
@@ -143,12 +146,10 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Mono<Void> close() {
-        return Mono.defer(() -> Mono.from(delegate.close()))
-                .timeout(controlLimit)
-                .onErrorResume(error -> {
-                    log.debug("the connection could not be given back; it is closed", error);
-                    return discard();
-                });
+        return givingBack.timeout(controlLimit).onErrorResume(error -> {
+            log.debug("the connection could not be given back; it is closed", error);
+            return discard();
+        });
     }
 
     private Mono<Void> cancelStatement() {

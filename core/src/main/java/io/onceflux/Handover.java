@@ -72,6 +72,8 @@ final class Handover {
         public void onNext(C connection) {
             if (handover.state.compareAndSet(AWAITED, connection)) {
                 actual.onNext(connection);
+            } else {
+                upstream.cancel(); // The pool takes it back.
             }
         }
 
@@ -92,7 +94,8 @@ final class Handover {
 
         @Override
         public void cancel() {
-            if (handover.state.compareAndSet(AWAITED, CANCELLED)) {
+            Object before = handover.state.getAndUpdate(now -> now == AWAITED ? CANCELLED : now);
+            if (before == AWAITED || before == CANCELLED) { // It may have been abandoned before it was subscribed.
                 upstream.cancel();
             }
         }

@@ -31,7 +31,7 @@ class CancelledCallsTest {
                 .then()
                 .block(Duration.ofMinutes(2));
 
-        database.assertNoConnectionInUse();
+        database.assertNothingLeaked();
         assertThat(database.rows("""
                         SELECT message_key, order_id, customer_id
                         FROM processed_messages

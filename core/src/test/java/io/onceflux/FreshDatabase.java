@@ -1,7 +1,6 @@
 package io.onceflux;
 
 import io.onceflux.services.PostgresService;
-import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.extension.AfterEachCallback;
@@ -16,26 +15,19 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 final class FreshDatabase implements BeforeEachCallback, AfterEachCallback {
 
     private final Supplier<Database> source;
-    private final Consumer<Database> leakCheck;
     private @Nullable Database database;
 
-    private FreshDatabase(Supplier<Database> source, Consumer<Database> leakCheck) {
+    private FreshDatabase(Supplier<Database> source) {
         this.source = source;
-        this.leakCheck = leakCheck;
     }
 
     /** On the server that all tests share. */
     static FreshDatabase create() {
-        return new FreshDatabase(Database::create, Database::assertNothingLeaked);
+        return new FreshDatabase(Database::create);
     }
 
     static FreshDatabase on(PostgresService service) {
-        return new FreshDatabase(() -> Database.on(service), Database::assertNothingLeaked);
-    }
-
-    /** With another check after each test than {@link Database#assertNothingLeaked}. */
-    FreshDatabase checkedBy(Consumer<Database> otherCheck) {
-        return new FreshDatabase(source, otherCheck);
+        return new FreshDatabase(() -> Database.on(service));
     }
 
     /** Created when first asked for: a server that cannot be had fails the tests themselves, with its sentence. */
@@ -54,7 +46,7 @@ final class FreshDatabase implements BeforeEachCallback, AfterEachCallback {
     @Override
     public void afterEach(ExtensionContext context) {
         try {
-            leakCheck.accept(database());
+            database().assertNothingLeaked();
         } finally {
             database().closePools();
         }
