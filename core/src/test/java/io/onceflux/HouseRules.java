@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import static com.tngtech.archunit.base.DescribedPredicate.describe;
+import static com.tngtech.archunit.base.DescribedPredicate.not;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.assignableTo;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.fields;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
@@ -14,6 +15,8 @@ import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
+import reactor.core.CoreSubscriber;
+import reactor.core.publisher.Flux;
 
 /**
  * The rules that hold in every module. A module's test names its packages and takes these in:
@@ -34,10 +37,21 @@ public final class HouseRules {
     public static final ArchRule NOTHING_BLOCKS_OR_SUBSCRIBES = noClasses()
             .should()
             .callMethodWhere(call(
-                    "(reactor\\.core\\.publisher\\.|org\\.reactivestreams\\.).*",
-                    "block|blockFirst|blockLast|blockOptional|subscribe|subscribeWith|toFuture|toIterable|toStream"))
+                            "(reactor\\.core\\.publisher\\.|org\\.reactivestreams\\.).*",
+                            "block|blockFirst|blockLast|blockOptional|subscribe|subscribeWith|toFuture|toIterable|toStream")
+                    .and(not(handingItsSubscriberOn())))
             .because(
                     "the user subscribes; a library that does so hides errors, and one that blocks stalls an event loop");
+
+    /** What an operator does when it is subscribed. */
+    private static DescribedPredicate<JavaMethodCall> handingItsSubscriberOn() {
+        return describe(
+                "from an operator's own subscribe",
+                call -> call.getOrigin().getName().equals("subscribe")
+                        && call.getOrigin().getOwner().isAssignableTo(Flux.class)
+                        && call.getTarget().getRawParameterTypes().stream()
+                                .allMatch(type -> type.isEquivalentTo(CoreSubscriber.class)));
+    }
 
     @ArchTest
     public static final ArchRule NOTHING_SLEEPS = noClasses()
