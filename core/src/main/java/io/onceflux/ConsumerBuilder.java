@@ -1,9 +1,11 @@
 package io.onceflux;
 
+import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.spi.ConnectionFactory;
+import java.time.Clock;
 import java.time.Duration;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +33,7 @@ public final class ConsumerBuilder<T> {
     private Duration settleLimit = Duration.ofSeconds(10);
     private Duration startLimit = Duration.ofMinutes(1);
     private Duration processBudget = Duration.ofSeconds(30);
+    private Duration downAfter = Duration.ofMinutes(1);
     private FailurePolicy failurePolicy = FailurePolicy.defaults();
     private ConsumerListener listener = new ConsumerListener() {};
 
@@ -148,6 +151,15 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
+    /**
+     * How long the database, the broker or the place for dead letters may be away before {@link IdempotentConsumer#health} says
+     * down instead of degraded. Default 1 minute.
+     */
+    public ConsumerBuilder<T> downAfter(Duration limit) {
+        this.downAfter = limit;
+        return this;
+    }
+
     /** What is done about failures. Default {@link FailurePolicy#defaults()}. */
     public ConsumerBuilder<T> failurePolicy(FailurePolicy policy) {
         this.failurePolicy = policy;
@@ -168,6 +180,8 @@ public final class ConsumerBuilder<T> {
      *     with another
      */
     public IdempotentConsumer<T> build(ConnectionFactory connections) {
+        positive("downAfter", downAfter);
+        HealthWatch health = new HealthWatch(downAfter, Clock.systemUTC());
         Settings settings = new Settings(
                 consumer,
                 lanes,
@@ -180,7 +194,7 @@ public final class ConsumerBuilder<T> {
                 startLimit,
                 processBudget,
                 failurePolicy,
-                new GuardedListener(consumer, listener));
+                new GuardedListener(consumer, health, listener));
         that(
                 identified,
                 ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"
@@ -192,6 +206,6 @@ public final class ConsumerBuilder<T> {
                     "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
         }
         return new IdempotentConsumer<>(
-                settings, connections, claims, new Identify<>(consumer, idOf, orderOf, lanes), theEffect);
+                settings, connections, claims, new Identify<>(consumer, idOf, orderOf, lanes), theEffect, health);
     }
 }

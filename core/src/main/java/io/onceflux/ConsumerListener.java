@@ -28,6 +28,9 @@ public interface ConsumerListener {
     /** The first message has committed since {@link #onHeld}. */
     default void onResumed() {}
 
+    /** The source was told, and answered where it does. */
+    default void onSettled(Delivery<?> delivery, Settlement settlement) {}
+
     /** The broker could not be told; the message will be delivered again and then be a duplicate, or be tried again. */
     default void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {}
 
@@ -36,4 +39,24 @@ public interface ConsumerListener {
 
     /** Something is set up in a way that works but is likely not what is wanted; the sentence says what to change. */
     default void onWarning(String sentence) {}
+
+    /** A flux of deliveries begins; nothing has been looked at yet. */
+    default void onStart() {}
+
+    /** A flux of deliveries has ended, because the set-up of the consumer or of its source is wrong. */
+    default void onRefused(InvalidSetupException error) {}
+
+    /**
+     * A source has lost its broker, or was cut off by it, and tries again; what it delivered before is not current any more.
+     *
+     * @param source its name, such as {@code queue 'orders' at localhost:5672}; without credentials
+     * @param reason for a person, in the broker's words where it had any
+     */
+    default void onSourceLost(String source, String reason, Duration untilNextTry) {}
+
+    /** A source's broker has accepted it as a consumer, for the first time or again. */
+    default void onSourceConsuming(String source) {}
+
+    /** A source was cancelled, or has ended. */
+    default void onSourceClosed(String source) {}
 }

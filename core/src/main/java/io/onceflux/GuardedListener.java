@@ -1,19 +1,22 @@
 package io.onceflux;
 
 import java.time.Duration;
+import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Logs what a person should know, and keeps what a user's listener throws away from the messages. */
+/** Logs what a person should know, keeps the health, and keeps what a user's listener throws away from the messages. */
 final class GuardedListener implements ConsumerListener {
 
     private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
 
     private final String consumer;
+    private final HealthWatch health;
     private final ConsumerListener users;
 
-    GuardedListener(String consumer, ConsumerListener users) {
+    GuardedListener(String consumer, HealthWatch health, ConsumerListener users) {
         this.consumer = consumer;
+        this.health = health;
         this.users = users;
     }
 
@@ -22,7 +25,7 @@ final class GuardedListener implements ConsumerListener {
         if (outcome instanceof Outcome.Failed failed) {
             log(() -> logGivenUp(delivery, failed.failure()));
         }
-        tell(() -> users.onOutcome(delivery, outcome, elapsed));
+        tell(listener -> listener.onOutcome(delivery, outcome, elapsed));
     }
 
     private void logGivenUp(Delivery<?> delivery, Failure failure) {
@@ -43,13 +46,13 @@ final class GuardedListener implements ConsumerListener {
     public void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {
         log.debug(
                 "{}: attempt {} failed as {}, again in {}: {}", consumer, attempt, kind, delay, Causes.describe(error));
-        tell(() -> users.onRetry(delivery, kind, attempt, delay, error));
+        tell(listener -> listener.onRetry(delivery, kind, attempt, delay, error));
     }
 
     @Override
     public void onUnknownCommit(Delivery<?> delivery, Throwable error) {
         log.warn("{}: a COMMIT was not answered; the claim will tell: {}", consumer, Causes.describe(error));
-        tell(() -> users.onUnknownCommit(delivery, error));
+        tell(listener -> listener.onUnknownCommit(delivery, error));
     }
 
     @Override
@@ -60,19 +63,24 @@ final class GuardedListener implements ConsumerListener {
         } else {
             log.warn("{}: messages are held until the database takes them again: {}", consumer, cause);
         }
-        tell(() -> users.onHeld(kind, error));
+        tell(listener -> listener.onHeld(kind, error));
     }
 
     @Override
     public void onResumed() {
         log.info("{}: messages are handled again", consumer);
-        tell(users::onResumed);
+        tell(ConsumerListener::onResumed);
+    }
+
+    @Override
+    public void onSettled(Delivery<?> delivery, Settlement settlement) {
+        tell(listener -> listener.onSettled(delivery, settlement));
     }
 
     @Override
     public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
         log(() -> logNotSettled(delivery, settlement, error));
-        tell(() -> users.onSettleFailed(delivery, settlement, error));
+        tell(listener -> listener.onSettleFailed(delivery, settlement, error));
     }
 
     private void logNotSettled(Delivery<?> delivery, Settlement settlement, Throwable error) {
@@ -94,13 +102,45 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onDropped(Delivery<?> delivery) {
-        tell(() -> users.onDropped(delivery));
+        tell(listener -> listener.onDropped(delivery));
     }
 
     @Override
     public void onWarning(String sentence) {
         log.warn("{}: {}", consumer, sentence);
-        tell(() -> users.onWarning(sentence));
+        tell(listener -> listener.onWarning(sentence));
+    }
+
+    @Override
+    public void onStart() {
+        tell(ConsumerListener::onStart);
+    }
+
+    @Override
+    public void onRefused(InvalidSetupException error) {
+        tell(listener -> listener.onRefused(error));
+    }
+
+    @Override
+    public void onSourceLost(String source, String reason, Duration untilNextTry) {
+        log.warn(
+                "{}: {} is lost, and tried again in {} ms: {}",
+                consumer,
+                source,
+                untilNextTry.toMillis(),
+                reason);
+        tell(listener -> listener.onSourceLost(source, reason, untilNextTry));
+    }
+
+    @Override
+    public void onSourceConsuming(String source) {
+        log.info("{}: {} is consumed", consumer, source);
+        tell(listener -> listener.onSourceConsuming(source));
+    }
+
+    @Override
+    public void onSourceClosed(String source) {
+        tell(listener -> listener.onSourceClosed(source));
     }
 
     /** Writes what a delivery of the user's own has to tell of itself. */
@@ -108,8 +148,9 @@ final class GuardedListener implements ConsumerListener {
         guarded("a delivery threw instead of describing itself", writing);
     }
 
-    private void tell(Runnable call) {
-        guarded("the listener threw", call);
+    private void tell(Consumer<ConsumerListener> call) {
+        call.accept(health);
+        guarded("the listener threw", () -> call.accept(users));
     }
 
     private void guarded(String sentence, Runnable call) {

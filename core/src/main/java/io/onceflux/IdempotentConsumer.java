@@ -32,6 +32,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final ConnectionFactory connections;
     private final Claims claims;
     private final Identify<T> identify;
+    private final HealthWatch health;
     private final Lifecycle lifecycle = new Lifecycle();
     private final StartupCheck startupCheck;
     private final Probe probe;
@@ -44,7 +45,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             ConnectionFactory connections,
             Claims claims,
             Identify<T> identify,
-            Effect<? super T> effect) {
+            Effect<? super T> effect,
+            HealthWatch health) {
+        this.health = health;
         this.settings = settings;
         this.connections = connections;
         this.claims = claims;
@@ -95,10 +98,12 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     if (!lifecycle.begin()) {
                         return Flux.<Outcome>empty();
                     }
+                    settings.listener().onStart();
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
                             .thenMany(pipeline.outcomes(deliveries))
+                            .doOnError(InvalidSetupException.class, settings.listener()::onRefused)
                             .doFinally(end -> lifecycle.ended());
                 })
                 .contextWrite(intake()::into)
@@ -199,6 +204,11 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         });
     }
 
+    /** Whether it can do its work now. It only looks at what is known: it asks neither database nor broker, and never blocks. */
+    public Health health() {
+        return health.health();
+    }
+
     /** {@link #stop(Duration)} with a limit of 30 seconds. */
     public Mono<Void> stop() {
         return stop(Duration.ofSeconds(30));
@@ -212,7 +222,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * @return completes when nothing runs any more
      */
     public Mono<Void> stop(Duration limit) {
-        return lifecycle.stop(limit);
+        return lifecycle.stop(limit).doOnSubscribe(subscription -> health.stopped());
     }
 
     @Override

@@ -27,7 +27,8 @@ final class Settling {
                 ? once.retryWhen(Retry.from(failures -> failures.concatMap(
                         failure -> nextTry(delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
                 : once;
-        return settled.onErrorResume(error -> {
+        return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
+                .onErrorResume(error -> {
             settings.listener().onSettleFailed(delivery, settlement, error);
             return Mono.empty();
         });

@@ -16,6 +16,9 @@ public final class RecordingListener implements ConsumerListener {
             @Nullable String sqlState,
             Throwable error) {}
 
+    public record Lost(String source, String reason, Duration untilNextTry) {}
+
+    public final List<Lost> lost = new CopyOnWriteArrayList<>();
     public final List<Outcome> outcomes = new CopyOnWriteArrayList<>();
     public final List<Retry> retries = new CopyOnWriteArrayList<>();
     public final List<Throwable> unknownCommits = new CopyOnWriteArrayList<>();
@@ -53,6 +56,11 @@ public final class RecordingListener implements ConsumerListener {
     @Override
     public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
         settleFailures.add(error);
+    }
+
+    @Override
+    public void onSourceLost(String source, String reason, Duration untilNextTry) {
+        lost.add(new Lost(source, reason, untilNextTry));
     }
 
     @Override

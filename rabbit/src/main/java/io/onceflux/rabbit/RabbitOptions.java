@@ -81,6 +81,11 @@ public record RabbitOptions(
                         : " vhost " + connectionFactory.getVirtualHost());
     }
 
+    /** The source, for messages and health. */
+    String source() {
+        return "queue '%s' at %s".formatted(queue, broker());
+    }
+
     @Override
     public String toString() {
         return "RabbitOptions[queue " + queue + " at " + broker() + "]";

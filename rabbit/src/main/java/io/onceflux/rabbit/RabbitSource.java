@@ -81,6 +81,7 @@ final class RabbitSource {
     private void accepted() {
         hasConsumed = true;
         failures = 0;
+        intake.listener().onSourceConsuming(options.source());
     }
 
     private int prefetch() {
@@ -104,9 +105,7 @@ final class RabbitSource {
                     end));
         }
         Duration pause = backoff.after(++failures);
-        intake.listener()
-                .onWarning("the subscription to queue '%s' at %s ended, and is made again in %d ms: %s"
-                        .formatted(options.queue(), options.broker(), pause.toMillis(), words));
+        intake.listener().onSourceLost(options.source(), words, pause);
         return Mono.delay(pause);
     }
 
@@ -117,6 +116,7 @@ final class RabbitSource {
                 .then(deadLetters.close())
                 .then(Mono.defer(broker::disposeGracefully))
                 .timeout(CLOSING)
-                .onErrorResume(error -> Mono.fromRunnable(broker::dispose));
+                .onErrorResume(error -> Mono.fromRunnable(broker::dispose))
+                .then(Mono.fromRunnable(() -> intake.listener().onSourceClosed(options.source())));
     }
 }

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import io.onceflux.Database;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import io.onceflux.RecordingListener;
 import io.onceflux.services.RabbitService;
 import java.time.Duration;
 import java.util.List;
@@ -82,7 +83,7 @@ class RidesOutBrokerFailuresTest {
             int committing = underWay.get();
 
             broker.closeConnections();
-            await().until(() -> running.listener.warnings.stream().anyMatch(w -> w.contains("made again")));
+            await().until(() -> !running.listener.lost.isEmpty());
             go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
 
             await().until(() -> database.effects() == 50);
@@ -108,7 +109,7 @@ class RidesOutBrokerFailuresTest {
                         ? Mono.delay(Duration.ofSeconds(6)).then(order.apply(db))
                         : order.apply(db))) {
             await().atMost(Duration.ofSeconds(40))
-                    .until(() -> running.listener.warnings.stream().anyMatch(w -> w.contains("timed out")));
+                    .until(() -> running.listener.lost.stream().anyMatch(lost -> lost.reason().contains("timed out")));
             broker.publish(ids(20));
             await().atMost(Duration.ofSeconds(40)).until(() -> database.effects() == 21);
             broker.awaitNoBacklog();
@@ -131,7 +132,8 @@ class RidesOutBrokerFailuresTest {
 
             broker.delete(broker.queue());
 
-            await().until(() -> running.listener.warnings.stream().anyMatch(w -> w.contains("cancelled the consumer")));
+            await().until(() -> running.listener.lost.stream()
+                    .anyMatch(lost -> lost.reason().contains("cancelled the consumer")));
             await().ignoreExceptions().until(() -> broker.consumers() == 1);
             assertHandlesACanary();
             running.stop();
@@ -148,14 +150,14 @@ class RidesOutBrokerFailuresTest {
             broker.grant(user, ".*", ".*", "");
             broker.closeConnections();
 
-            await().until(() -> running.listener.warnings.stream()
-                            .filter(warning -> warning.contains("the right to read"))
+            List<RecordingListener.Lost> lost = running.listener.lost;
+            await().until(() -> lost.stream()
+                            .filter(one -> one.reason().contains("the right to read"))
                             .count()
                     >= 5);
-            assertThat(running.listener.warnings.get(0))
-                    .contains("made again in", "CONNECTION_FORCED - closed by a test");
-            assertThat(running.listener.warnings.get(1)).contains("made again in", "ACCESS_REFUSED - access");
-            assertThat(pause(running.listener.warnings.get(5))).isGreaterThan(pause(running.listener.warnings.get(1)));
+            assertThat(lost.get(0).reason()).isEqualTo("CONNECTION_FORCED - closed by a test");
+            assertThat(lost.get(1).reason()).contains("ACCESS_REFUSED - access");
+            assertThat(lost.get(5).untilNextTry()).isGreaterThan(lost.get(1).untilNextTry());
             assertThat(running.error.get()).isNull();
 
             broker.grant(user, ".*", ".*", ".*");
@@ -163,10 +165,6 @@ class RidesOutBrokerFailuresTest {
             running.stop();
         }
         database.assertAppliedOnce(1);
-    }
-
-    private static long pause(String warning) {
-        return Long.parseLong(warning.replaceAll("(?s).*made again in (\\d+) ms.*", "$1"));
     }
 
     @Test
@@ -179,7 +177,7 @@ class RidesOutBrokerFailuresTest {
             await().until(() -> database.effects() >= 50);
             service.ctl("eval", "mnesia:dump_log()."); // The broker writes new queues to disk some seconds later.
             service.kill();
-            await().until(() -> !running.listener.warnings.isEmpty());
+            await().until(() -> !running.listener.lost.isEmpty());
             service.restart();
             await().atMost(Duration.ofSeconds(60)).until(() -> database.effects() == 500);
             broker.awaitNoBacklog();
