@@ -123,12 +123,7 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onSourceLost(String source, String reason, Duration untilNextTry) {
-        log.warn(
-                "{}: {} is lost, and tried again in {} ms: {}",
-                consumer,
-                source,
-                untilNextTry.toMillis(),
-                reason);
+        log.warn("{}: {} is lost, and tried again in {} ms: {}", consumer, source, untilNextTry.toMillis(), reason);
         tell(listener -> listener.onSourceLost(source, reason, untilNextTry));
     }
 

@@ -103,8 +103,8 @@ final class HealthWatch implements ConsumerListener {
         Instant now = clock.instant();
         noted.compute(
                 what,
-                (name, before) -> new Noted(
-                        new Trouble(what, reason, before == null ? now : before.trouble.since()), lasting));
+                (name, before) ->
+                        new Noted(new Trouble(what, reason, before == null ? now : before.trouble.since()), lasting));
     }
 
     private static String describe(Throwable error) {

@@ -29,9 +29,9 @@ final class Settling {
                 : once;
         return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
                 .onErrorResume(error -> {
-            settings.listener().onSettleFailed(delivery, settlement, error);
-            return Mono.empty();
-        });
+                    settings.listener().onSettleFailed(delivery, settlement, error);
+                    return Mono.empty();
+                });
     }
 
     private Mono<Long> nextTry(Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {

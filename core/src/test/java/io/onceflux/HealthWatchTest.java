@@ -36,8 +36,8 @@ class HealthWatchTest {
         clock.step(1);
         assertThat(watch.health().status()).isEqualTo(Status.DOWN);
         assertThat(watch.health().troubles())
-                .containsExactly(new Trouble(
-                        "database", "java.lang.IllegalStateException: still refused", Instant.EPOCH));
+                .containsExactly(
+                        new Trouble("database", "java.lang.IllegalStateException: still refused", Instant.EPOCH));
 
         watch.onResumed();
         assertThat(watch.health().status()).isEqualTo(Status.UP);

@@ -32,17 +32,19 @@ class OutageTest {
     private final RecordingListener listener = new RecordingListener();
     private final List<TestDelivery<Order>> deliveries = TestDelivery.orders("o", MESSAGES);
 
+    private final IdempotentConsumer<Order> consumer = orders(
+                    (order, db) -> Mono.delay(Duration.ofMillis(20)).then(order.apply(db)))
+            .lanes(6)
+            .maxInFlight(40)
+            .controlLimit(Duration.ofSeconds(2))
+            .timeLimit(Duration.ofSeconds(4))
+            .lockTimeout(Duration.ofSeconds(2))
+            .downAfter(Duration.ofSeconds(10))
+            .failurePolicy(policy().maxAttempts(2).build())
+            .listener(listener)
+            .build(pool);
+
     private CompletableFuture<List<Outcome>> startUnderLoad() {
-        IdempotentConsumer<Order> consumer = orders(
-                        (order, db) -> Mono.delay(Duration.ofMillis(20)).then(order.apply(db)))
-                .lanes(6)
-                .maxInFlight(40)
-                .controlLimit(Duration.ofSeconds(2))
-                .timeLimit(Duration.ofSeconds(4))
-                .lockTimeout(Duration.ofSeconds(2))
-                .failurePolicy(policy().maxAttempts(2).build())
-                .listener(listener)
-                .build(pool);
         CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
         await().until(() -> listener.outcomes.size() > 10);
         return outcomes;
@@ -52,6 +54,7 @@ class OutageTest {
         await().atMost(Duration.ofSeconds(30)).until(outcomes::isDone);
         assertThat(outcomes.join()).hasSize(MESSAGES).noneMatch(Outcome.Failed.class::isInstance);
         assertThat(deliveries).allMatch(TestDelivery::isAcknowledged);
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.UP);
         database.assertAppliedOnce(MESSAGES);
     }
 
@@ -73,6 +76,10 @@ class OutageTest {
         await().until(() -> listener.held.contains(FailureKind.INFRASTRUCTURE));
         int during = listener.outcomes.size();
         await().during(Duration.ofSeconds(1)).until(() -> listener.outcomes.size() <= during + 1);
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.DEGRADED);
+        assertThat(consumer.health().troubles())
+                .extracting(Health.Trouble::what)
+                .containsExactly("database");
         service.restart();
 
         assertEverythingIsAppliedOnce(outcomes);
@@ -97,6 +104,7 @@ class OutageTest {
         await().atMost(Duration.ofSeconds(20))
                 .until(() -> System.nanoTime() - start > Duration.ofSeconds(15).toNanos());
         assertThat(listener.held).contains(FailureKind.INFRASTRUCTURE);
+        await().untilAsserted(() -> assertThat(consumer.health().status()).isEqualTo(Health.Status.DOWN));
         service.thaw();
 
         assertEverythingIsAppliedOnce(outcomes);

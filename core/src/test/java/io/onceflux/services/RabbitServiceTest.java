@@ -51,6 +51,7 @@ class RabbitServiceTest {
     void aNodeThatWasKilledComesBackWithItsDurableMessages() throws Exception {
         publish("killed", "kept");
 
+        rabbit.ctl("eval", "mnesia:dump_log()."); // The broker writes new queues to disk some seconds later.
         rabbit.kill();
         assertThat(AmqpAddress.answers(URI.create(rabbit.uri()))).isFalse();
         rabbit.restart();

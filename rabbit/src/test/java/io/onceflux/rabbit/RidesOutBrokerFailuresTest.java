@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
+import io.onceflux.Health;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.RecordingListener;
@@ -109,7 +110,8 @@ class RidesOutBrokerFailuresTest {
                         ? Mono.delay(Duration.ofSeconds(6)).then(order.apply(db))
                         : order.apply(db))) {
             await().atMost(Duration.ofSeconds(40))
-                    .until(() -> running.listener.lost.stream().anyMatch(lost -> lost.reason().contains("timed out")));
+                    .until(() -> running.listener.lost.stream()
+                            .anyMatch(lost -> lost.reason().contains("timed out")));
             broker.publish(ids(20));
             await().atMost(Duration.ofSeconds(40)).until(() -> database.effects() == 21);
             broker.awaitNoBacklog();
@@ -178,8 +180,12 @@ class RidesOutBrokerFailuresTest {
             service.ctl("eval", "mnesia:dump_log()."); // The broker writes new queues to disk some seconds later.
             service.kill();
             await().until(() -> !running.listener.lost.isEmpty());
+            assertThat(running.consumer.health().troubles())
+                    .extracting(Health.Trouble::what)
+                    .containsExactly(broker.options().build().source());
             service.restart();
             await().atMost(Duration.ofSeconds(60)).until(() -> database.effects() == 500);
+            assertThat(running.consumer.health().status()).isEqualTo(Health.Status.UP);
             broker.awaitNoBacklog();
             assertThat(running.count(Outcome.Failed.class)).isZero();
             assertHandlesACanary();
