@@ -4,6 +4,7 @@ import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Clock;
 import java.time.Duration;
@@ -24,6 +25,7 @@ public final class ConsumerBuilder<T> {
     private @Nullable Function<? super T, ?> orderOf;
     private @Nullable Effect<? super T> effect;
     private Claims claims = Claims.in(ClaimTable.processedMessages());
+    private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
     private int maxInFlight = 256;
     private Isolation isolation = Isolation.DEFAULT;
@@ -97,6 +99,16 @@ public final class ConsumerBuilder<T> {
     /** Where claims are kept, if not in a table of PostgreSQL. */
     public ConsumerBuilder<T> claims(Claims keptElsewhere) {
         this.claims = keptElsewhere;
+        return this;
+    }
+
+    /**
+     * Keeps dead letters in a table of the database, instead of where the source keeps them. A dead letter is committed before the
+     * source is told that its message is done. They are looked at and replayed through {@link IdempotentConsumer#deadLetters}.
+     * Default: none, the source keeps them.
+     */
+    public ConsumerBuilder<T> deadLetterTable(DeadLetterTable table) {
+        this.deadLetterTable = table;
         return this;
     }
 
@@ -206,6 +218,12 @@ public final class ConsumerBuilder<T> {
                     "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
         }
         return new IdempotentConsumer<>(
-                settings, connections, claims, new Identify<>(consumer, idOf, orderOf, lanes), theEffect, health);
+                settings,
+                connections,
+                claims,
+                new Identify<>(consumer, idOf, orderOf, lanes),
+                theEffect,
+                deadLetterTable,
+                health);
     }
 }

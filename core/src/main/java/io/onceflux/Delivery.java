@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
@@ -43,6 +44,19 @@ public interface Delivery<T> {
      */
     default boolean isCurrent() {
         return true;
+    }
+
+    /**
+     * The body of the message as it arrived, byte for byte; null where the source has none, and then a dead letter of it can be
+     * kept by the source alone, not in a table.
+     */
+    default byte @Nullable [] body() {
+        return null;
+    }
+
+    /** Headers and properties of the message as text, for people who look at a dead letter. */
+    default Map<String, String> headers() {
+        return Map.of();
     }
 
     /** Where the message came from, for logs and reasons: a queue and tag, a topic, partition and offset. */

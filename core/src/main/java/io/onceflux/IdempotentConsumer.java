@@ -1,10 +1,12 @@
 package io.onceflux;
 
 import io.onceflux.StartupCheck.PendingException;
+import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -33,6 +35,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final Claims claims;
     private final Identify<T> identify;
     private final HealthWatch health;
+    private final @Nullable TableDeadLetters deadLetters;
     private final Lifecycle lifecycle = new Lifecycle();
     private final StartupCheck startupCheck;
     private final Probe probe;
@@ -46,6 +49,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Claims claims,
             Identify<T> identify,
             Effect<? super T> effect,
+            @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
         this.settings = settings;
@@ -54,7 +58,10 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.identify = identify;
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
-        this.startupCheck = new StartupCheck(settings, connections, transactions, claims, progress);
+        this.deadLetters = deadLetterTable == null
+                ? null
+                : new TableDeadLetters(deadLetterTable, transactions, settings.consumer());
+        this.startupCheck = new StartupCheck(settings, connections, transactions, claims, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
         this.attempts = new Attempts<>(
                 new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout()),
@@ -63,7 +70,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 progress,
                 startupCheck::snapshotIsolation,
                 lifecycle.stopRequested());
-        this.settling = new Settling(settings, lifecycle.stopRequested());
+        this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
 
@@ -202,6 +209,22 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     .flatMap(connection -> claims.claim(connection, List.of(key), settings.lockTimeout()))
                     .map(fresh -> !fresh.isEmpty());
         });
+    }
+
+    /**
+     * The dead letters of this consumer in its {@link ConsumerBuilder#deadLetterTable}. Replayed ones are handled by this consumer, in
+     * this process; one that fails again stays, with its new reason.
+     *
+     * @param decoder as for the messages of the source
+     * @throws IllegalStateException if this consumer keeps none in a table
+     */
+    public DeadLetters deadLetters(Decoder<? super byte[], ? extends T> decoder) {
+        if (deadLetters == null) {
+            throw new IllegalStateException(
+                    "the consumer " + name()
+                            + " keeps no dead letters in a table: use deadLetterTable(...), or look where its source keeps them");
+        }
+        return deadLetters.handledBy(letters -> apply(letters.map(Delivery.decoding(decoder))));
     }
 
     /** Whether it can do its work now. It only looks at what is known: it asks neither database nor broker, and never blocks. */

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
@@ -57,6 +58,16 @@ final class MappedDelivery<A, B> implements Delivery<B> {
     @Override
     public boolean isCurrent() {
         return source.isCurrent();
+    }
+
+    @Override
+    public byte @Nullable [] body() {
+        return source.body();
+    }
+
+    @Override
+    public Map<String, String> headers() {
+        return source.headers();
     }
 
     @Override

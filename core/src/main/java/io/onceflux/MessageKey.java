@@ -35,16 +35,17 @@ public record MessageKey(String consumer, String id) {
      *     store the first, and would store the second as {@code ?}, which makes different ids equal
      */
     public static MessageKey of(String consumer, String messageId) {
-        if (messageId.isBlank()) {
-            throw new PermanentFailure("the message id is " + (messageId.isEmpty() ? "empty" : "blank"));
-        }
-        refuseUnstorable(messageId);
+        refuseUnusable(messageId);
         byte[] utf8 = messageId.getBytes(StandardCharsets.UTF_8);
         boolean storedAsIs = utf8.length <= MAX_ID_BYTES && !messageId.startsWith(HASHED);
         return new MessageKey(consumer, storedAsIs ? messageId : HASHED + sha256(utf8));
     }
 
-    private static void refuseUnstorable(String id) {
+    /** Throws {@link PermanentFailure} for an id that cannot be a key. */
+    static void refuseUnusable(String id) {
+        if (id.isBlank()) {
+            throw new PermanentFailure("the message id is " + (id.isEmpty() ? "empty" : "blank"));
+        }
         for (int i = 0; i < id.length(); i++) {
             char c = id.charAt(i);
             if (c == 0) {

@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 import reactor.util.retry.Retry;
 
@@ -8,10 +9,12 @@ import reactor.util.retry.Retry;
 final class Settling {
 
     private final Settings settings;
+    private final @Nullable TableDeadLetters deadLetters;
     private final Mono<Void> stopRequested;
 
-    Settling(Settings settings, Mono<Void> stopRequested) {
+    Settling(Settings settings, @Nullable TableDeadLetters deadLetters, Mono<Void> stopRequested) {
         this.settings = settings;
+        this.deadLetters = deadLetters;
         this.stopRequested = stopRequested;
     }
 
@@ -22,7 +25,7 @@ final class Settling {
      *     long as the delivery is current and the consumer is not stopping: giving it up would lose the message.
      */
     Mono<Void> settle(Delivery<?> delivery, Settlement settlement) {
-        Mono<Void> once = Mono.defer(() -> delivery.settle(settlement)).timeout(settings.settleLimit());
+        Mono<Void> once = Mono.defer(() -> tell(delivery, settlement)).timeout(settings.settleLimit());
         Mono<Void> settled = settlement instanceof Settlement.DeadLetter
                 ? once.retryWhen(Retry.from(failures -> failures.concatMap(
                         failure -> nextTry(delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
@@ -32,6 +35,19 @@ final class Settling {
                     settings.listener().onSettleFailed(delivery, settlement, error);
                     return Mono.empty();
                 });
+    }
+
+    /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
+    private Mono<Void> tell(Delivery<?> delivery, Settlement settlement) {
+        if (deadLetters != null && settlement instanceof Settlement.DeadLetter why) {
+            byte[] body = delivery.body();
+            if (body != null) {
+                return deadLetters
+                        .store(delivery, body, why.failure())
+                        .then(Mono.defer(() -> delivery.settle(Settlement.acknowledge())));
+            }
+        }
+        return delivery.settle(settlement);
     }
 
     private Mono<Long> nextTry(Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {

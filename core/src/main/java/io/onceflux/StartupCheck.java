@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 import reactor.util.retry.Retry;
@@ -20,12 +21,19 @@ final class StartupCheck {
     private final ConnectionFactory users;
     private final Transactions transactions;
     private final Claims claims;
+    private final @Nullable TableDeadLetters deadLetters;
     private final Progress progress;
     private final Mono<Boolean> passed;
     private volatile boolean snapshotIsolation;
 
     StartupCheck(
-            Settings settings, ConnectionFactory users, Transactions transactions, Claims claims, Progress progress) {
+            Settings settings,
+            ConnectionFactory users,
+            Transactions transactions,
+            Claims claims,
+            @Nullable TableDeadLetters deadLetters,
+            Progress progress) {
+        this.deadLetters = deadLetters;
         this.settings = settings;
         this.users = users;
         this.transactions = transactions;
@@ -110,7 +118,8 @@ final class StartupCheck {
                     case REPEATABLE_READ, SERIALIZABLE -> true;
                     case READ_COMMITTED, READ_UNCOMMITTED -> false;
                 })
-                .then(Mono.defer(this::tryClaim));
+                .then(Mono.defer(this::tryClaim))
+                .then(Mono.defer(() -> deadLetters == null ? Mono.empty() : deadLetters.verify()));
     }
 
     private Mono<Long> again(long start, Throwable error, int failures) {

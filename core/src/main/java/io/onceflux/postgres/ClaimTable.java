@@ -100,7 +100,7 @@ public final class ClaimTable {
      */
     public Mono<Void> create(ConnectionFactory connections) {
         return Mono.usingWhen(
-                connections.create(), connection -> ClaimTableSql.create(this, connection), Connection::close);
+                connections.create(), connection -> SchemaChange.run(connection, createSql()), Connection::close);
     }
 
     /**

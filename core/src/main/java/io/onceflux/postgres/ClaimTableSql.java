@@ -1,14 +1,9 @@
 package io.onceflux.postgres;
 
-import io.r2dbc.spi.Connection;
 import java.util.stream.Collectors;
-import reactor.core.publisher.Mono;
 
 /** The statements that make and fill a claim table. */
 final class ClaimTableSql {
-
-    /** Any number will do, as long as all instances take the same one. */
-    private static final long SCHEMA_LOCK = 0x6F6E_6365_666C_7578L;
 
     private ClaimTableSql() {}
 
@@ -28,17 +23,6 @@ final class ClaimTableSql {
                 .append(table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", ")))
                 .append(")\n);\n")
                 .toString();
-    }
-
-    /** Under a lock: two instances that create a table at once would get an error from the catalogue. */
-    static Mono<Void> create(ClaimTable table, Connection connection) {
-        return Mono.usingWhen(
-                Mono.from(connection.beginTransaction()).thenReturn(connection),
-                inTransaction -> Queries.execute(inTransaction, "SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
-                        .then(Queries.execute(inTransaction, createText(table))),
-                Connection::commitTransaction,
-                (inTransaction, error) -> inTransaction.rollbackTransaction(),
-                Connection::rollbackTransaction);
     }
 
     /**

@@ -2,6 +2,7 @@ package io.onceflux.rabbit;
 
 import io.onceflux.Delivery;
 import io.onceflux.Settlement;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
@@ -28,6 +29,16 @@ final class RabbitDelivery implements Delivery<byte[]> {
     @Override
     public @Nullable String id() {
         return MessageIds.of(message.getProperties(), options.messageIdHeader());
+    }
+
+    @Override
+    public byte[] body() {
+        return message.getBody();
+    }
+
+    @Override
+    public Map<String, String> headers() {
+        return MessageText.of(message);
     }
 
     @Override

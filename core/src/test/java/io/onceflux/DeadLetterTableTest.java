@@ -1,0 +1,335 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.policy;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.tuple;
+import static org.awaitility.Awaitility.await;
+
+import io.onceflux.postgres.DeadLetterTable;
+import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.test.StepVerifier;
+
+/** Dead letters in a table: stored before the source forgets the message, looked at, and handled again. */
+class DeadLetterTableTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(8);
+    private static final Decoder<byte[], Order> DECODER = body -> decode(body);
+
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
+    private final ConnectionPool pool = database.pool(10);
+    private final DeadLetterTable table = DeadLetterTable.deadLetters();
+    private final Set<String> refused = ConcurrentHashMap.newKeySet();
+    private final RecordingListener listener = new RecordingListener();
+
+    @BeforeEach
+    void createTable() {
+        table.create(pool).then(table.create(pool)).block(LIMIT);
+        database.run("TRUNCATE dead_letters");
+    }
+
+    private static Order decode(byte[] body) {
+        String text = new String(body, UTF_8);
+        if (text.startsWith("{")) {
+            throw new IllegalArgumentException("not an order: " + text);
+        }
+        return Order.of(text);
+    }
+
+    private IdempotentConsumer<Order> consumer(UnaryOperator<ConsumerBuilder<Order>> settings) {
+        return settings.apply(Consumers.orders((order, db) -> refused.contains(order.id())
+                                ? Mono.error(new PermanentFailure("no customer for " + order.id()))
+                                : order.apply(db))
+                        .failurePolicy(policy().build())
+                        .listener(listener)
+                        .deadLetterTable(table))
+                .build(pool);
+    }
+
+    private IdempotentConsumer<Order> consumer() {
+        return consumer(builder -> builder);
+    }
+
+    private List<BodyDelivery> handle(IdempotentConsumer<Order> consumer, String... bodies) {
+        List<BodyDelivery> deliveries = new ArrayList<>();
+        for (String body : bodies) {
+            deliveries.add(new BodyDelivery(body, body));
+        }
+        handle(consumer, deliveries);
+        return deliveries;
+    }
+
+    private static void handle(IdempotentConsumer<Order> consumer, List<BodyDelivery> deliveries) {
+        Flux.<Delivery<byte[]>>fromIterable(deliveries)
+                .map(Delivery.decoding(DECODER))
+                .transform(consumer)
+                .then()
+                .block(LIMIT);
+    }
+
+    private static List<DeadLetter> list(IdempotentConsumer<Order> consumer) {
+        return Objects.requireNonNull(
+                consumer.deadLetters(DECODER).list().collectList().block(LIMIT));
+    }
+
+    @Test
+    void aMessageThatIsGivenUpIsInTheTableWithItsBodyAndWhyAndItsSourceForgetsIt() {
+        refused.add("2");
+        IdempotentConsumer<Order> consumer = consumer();
+        List<BodyDelivery> deliveries = handle(consumer, "1", "2", "{junk\u0001", "3");
+
+        assertThat(deliveries)
+                .allSatisfy(delivery -> assertThat(delivery.settlements).containsExactly(Settlement.acknowledge()));
+        assertThat(list(consumer))
+                .extracting(DeadLetter::reason, DeadLetter::kind, DeadLetter::messageKey, DeadLetter::consumer)
+                .containsExactlyInAnyOrder(
+                        tuple("no customer for 2", FailureKind.PERMANENT, "2", "loyalty"),
+                        tuple(
+                                "the payload could not be decoded: java.lang.IllegalArgumentException: not an order: {junk\u0001",
+                                FailureKind.PERMANENT,
+                                null,
+                                "loyalty"));
+        assertThat(list(consumer))
+                .extracting(letter -> new String(letter.body(), UTF_8))
+                .containsExactlyInAnyOrder("2", "{junk\u0001");
+        assertThat(list(consumer))
+                .allSatisfy(letter -> assertThat(letter.headers()).containsExactly(Map.entry("sent-by", "shop")));
+        database.assertAppliedOnce(2);
+    }
+
+    @Test
+    void aReplayedMessageIsAppliedOnceAndLeavesTheTable() {
+        refused.addAll(Set.of("1", "2", "3"));
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "1", "2", "3");
+        refused.removeAll(Set.of("1", "2"));
+
+        StepVerifier.create(consumer.deadLetters(DECODER)
+                        .replay(letter -> "1".equals(letter.messageKey()), 100)
+                        .map(DeadLetter::messageKey))
+                .expectNext("1")
+                .expectComplete()
+                .verify(LIMIT);
+        database.assertAppliedOnce(1);
+
+        StepVerifier.create(consumer.deadLetters(DECODER)
+                        .replay(letter -> true, 100)
+                        .map(DeadLetter::messageKey))
+                .expectNext("2")
+                .expectComplete()
+                .verify(LIMIT);
+        database.assertAppliedOnce(2);
+        assertThat(list(consumer)).extracting(DeadLetter::messageKey).containsExactly("3");
+        assertThat(database.count("SELECT times FROM dead_letters")).isEqualTo(2);
+    }
+
+    @Test
+    void aDeadLetterWhoseMessageWasAppliedMeanwhileIsADuplicateAndLeavesTheTable() {
+        refused.add("1");
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "1");
+        refused.clear();
+        handle(consumer, "1");
+
+        assertThat(consumer.deadLetters(DECODER)
+                        .replay(letter -> true, 100)
+                        .collectList()
+                        .block(LIMIT))
+                .hasSize(1);
+        assertThat(listener.count(Outcome.Duplicate.class)).isOne();
+        assertThat(list(consumer)).isEmpty();
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void aMessageWithoutAUsableKeyThatFailsAgainStaysOneDeadLetterAndTheReplayEnds() {
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "{1", "{2");
+
+        assertThat(consumer.deadLetters(DECODER)
+                        .replay(letter -> true, 1_000)
+                        .collectList()
+                        .block(LIMIT))
+                .isEmpty();
+        assertThat(list(consumer))
+                .extracting(letter -> new String(letter.body(), UTF_8))
+                .containsExactlyInAnyOrder("{1", "{2");
+    }
+
+    @Test
+    void moreDeadLettersThanAPageAreListedAndReplayedInTheirOrder() {
+        String[] ids = IntStream.range(0, 250).mapToObj(n -> "order-" + n).toArray(String[]::new);
+        refused.addAll(List.of(ids));
+        IdempotentConsumer<Order> consumer = consumer(builder ->
+                builder.lanes(1).failurePolicy(policy().alarmAfter(1_000).build()));
+        handle(consumer, ids);
+        refused.clear();
+
+        assertThat(list(consumer)).extracting(DeadLetter::messageKey).containsExactly(ids);
+        assertThat(consumer.deadLetters(DECODER)
+                        .replay(letter -> true, 1_000)
+                        .map(DeadLetter::messageKey)
+                        .collectList()
+                        .block(LIMIT))
+                .containsExactly(ids);
+        assertThat(list(consumer)).isEmpty();
+        database.assertAppliedOnce(250);
+    }
+
+    @Test
+    void aReplayKeepsToItsRate() {
+        refused.addAll(Set.of("1", "2", "3", "4", "5"));
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "1", "2", "3", "4", "5");
+        refused.clear();
+
+        Duration took = Objects.requireNonNull(consumer.deadLetters(DECODER)
+                .replay(letter -> true, 10)
+                .elapsed()
+                .map(each -> Duration.ofMillis(each.getT1()))
+                .reduce(Duration::plus)
+                .block(LIMIT));
+        assertThat(took).isGreaterThanOrEqualTo(Duration.ofMillis(450));
+    }
+
+    @Test
+    void nothingIsAcknowledgedBeforeTheDeadLetterIsStored() {
+        refused.add("1");
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "0");
+        database.run("ALTER TABLE dead_letters RENAME TO elsewhere");
+        BodyDelivery delivery = new BodyDelivery("1", "1");
+        var handled = Flux.<Delivery<byte[]>>just(delivery)
+                .map(Delivery.decoding(DECODER))
+                .transform(consumer)
+                .collectList()
+                .toFuture();
+
+        await().until(() -> listener.settleFailures.size() > 2);
+        assertThat(delivery.settlements).isEmpty();
+        assertThat(consumer.health().troubles())
+                .extracting(Health.Trouble::what)
+                .containsExactly("dead letters");
+        database.run("ALTER TABLE elsewhere RENAME TO dead_letters");
+
+        assertThat(handled).succeedsWithin(LIMIT);
+        assertThat(delivery.settlements).containsExactly(Settlement.acknowledge());
+        assertThat(list(consumer)).hasSize(1);
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.UP);
+    }
+
+    @Test
+    void whatNoTextOfPostgresHoldsIsReplacedOrLeftOutAndTheBodyIsNot() {
+        BodyDelivery nul = new BodyDelivery("a\0b", "{\0}");
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, List.of(nul));
+
+        assertThat(list(consumer)).singleElement().satisfies(letter -> {
+            assertThat(letter.body()).isEqualTo("{\0}".getBytes(UTF_8));
+            assertThat(letter.reason()).contains("not an order: {\uFFFD}");
+        });
+    }
+
+    @Test
+    void aSourceThatHasNoBytesKeepsItsDeadLettersItself() {
+        refused.add("1");
+        TestDelivery<Order> delivery = TestDelivery.order("1");
+        IdempotentConsumer<Order> consumer = consumer();
+        Consumers.run(consumer, delivery);
+
+        assertThat(delivery.isDeadLettered()).isTrue();
+        assertThat(list(consumer)).isEmpty();
+    }
+
+    @Test
+    void eachConsumerSeesItsOwn() {
+        refused.add("1");
+        handle(consumer(), "1");
+        IdempotentConsumer<Order> other = Consumers.named("other", (order, db) -> order.note(db))
+                .deadLetterTable(table)
+                .build(pool);
+
+        assertThat(list(other)).isEmpty();
+    }
+
+    @Test
+    void aTableThatIsMissingOrOtherwiseIsRefusedAtTheStartWithTheSqlThatMakesIt() {
+        database.run("CREATE TABLE otherwise (consumer text)");
+        for (String name : List.of("nowhere", "otherwise")) {
+            IdempotentConsumer<Order> consumer =
+                    consumer(builder -> builder.deadLetterTable(DeadLetterTable.named(name)));
+            assertThat(catchThrowable(() -> handle(consumer, "1")))
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessageContaining("Table " + name + " cannot keep dead letters (42")
+                    .hasMessageContaining("CREATE TABLE IF NOT EXISTS \"" + name + "\" (");
+        }
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aConsumerWithoutSuchATableSaysSo() {
+        IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
+        assertThatIllegalStateException()
+                .isThrownBy(() -> consumer.deadLetters(DECODER))
+                .withMessageContaining("deadLetterTable");
+    }
+
+    /** A message with bytes, as a broker delivers it. */
+    private static final class BodyDelivery implements Delivery<byte[]> {
+
+        final List<Settlement> settlements = new CopyOnWriteArrayList<>();
+        private final String id;
+        private final String body;
+
+        BodyDelivery(String id, String body) {
+            this.id = id;
+            this.body = body;
+        }
+
+        @Override
+        public byte[] payload() {
+            return body.getBytes(UTF_8);
+        }
+
+        @Override
+        public @Nullable String id() {
+            return id;
+        }
+
+        @Override
+        public byte[] body() {
+            return payload();
+        }
+
+        @Override
+        public Map<String, String> headers() {
+            return Map.of("sent-by", "shop");
+        }
+
+        @Override
+        public Mono<Void> settle(Settlement settlement) {
+            return Mono.fromRunnable(() -> settlements.add(settlement));
+        }
+    }
+}
