@@ -5,9 +5,8 @@ import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.Delivery;
 import io.onceflux.Settlement;
+import io.onceflux.rabbit.ConfirmedPublish.UnroutableException;
 import java.io.IOException;
-import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -48,32 +47,22 @@ final class DeadLetterPublisher {
     }
 
     private synchronized void publishNow(Delivery original, Settlement.DeadLetter why) throws IOException {
-        AtomicReference<@Nullable String> returned = new AtomicReference<>();
         try {
             Channel confirming = channel();
-            confirming.clearReturnListeners();
-            confirming.addReturnListener(message -> returned.set(message.getReplyText()));
             BasicProperties properties = DeadLetterMessage.properties(
                     original, options.queue(), why, confirming.getConnection().getFrameMax());
-            confirming.basicPublish(
-                    options.deadLetterExchange(), options.deadLetterRoutingKey(), true, properties, original.getBody());
-            if (!confirming.waitForConfirms(options.confirmLimit().toMillis())) {
-                throw new IOException("the broker refused the dead letter (basic.nack)");
-            }
-        } catch (TimeoutException e) {
-            abandonChannel();
-            throw new IOException("the broker did not confirm the dead letter within " + options.confirmLimit(), e);
-        } catch (InterruptedException e) {
-            abandonChannel();
-            Thread.currentThread().interrupt();
-            throw new IOException("interrupted while waiting for the confirmation of a dead letter", e);
+            ConfirmedPublish.publish(
+                    confirming,
+                    options.deadLetterExchange(),
+                    options.deadLetterRoutingKey(),
+                    properties,
+                    original.getBody(),
+                    options.confirmLimit());
+        } catch (UnroutableException e) {
+            throw e;
         } catch (IOException | RuntimeException e) {
             abandonChannel();
             throw e;
-        }
-        if (returned.get() != null) { // A returned message is confirmed too, after it was returned.
-            throw new IOException("no queue takes dead letters published to exchange '%s' with routing key '%s' (%s)"
-                    .formatted(options.deadLetterExchange(), options.deadLetterRoutingKey(), returned.get()));
         }
     }
 

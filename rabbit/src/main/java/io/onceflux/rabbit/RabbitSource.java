@@ -6,11 +6,9 @@ import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
-import java.util.concurrent.Executors;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
-import reactor.core.scheduler.Schedulers;
 import reactor.util.retry.Retry;
 
 /**
@@ -41,13 +39,7 @@ final class RabbitSource {
         this.deadLetters = new DeadLetterPublisher(options, connections);
         this.deadLetterRight = new DeadLetterRight(options, connections);
         this.topology = new Topology(options);
-        this.broker = Schedulers.fromExecutorService(
-                Executors.newSingleThreadExecutor(task -> {
-                    Thread thread = new Thread(task, "onceflux-rabbit-" + options.queue());
-                    thread.setDaemon(true);
-                    return thread;
-                }),
-                "onceflux-rabbit");
+        this.broker = BrokerThread.start("onceflux-rabbit-" + options.queue());
     }
 
     Flux<Delivery<byte[]>> deliveries() {

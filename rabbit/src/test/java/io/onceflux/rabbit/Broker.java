@@ -162,6 +162,11 @@ final class Broker implements AutoCloseable {
         return letters;
     }
 
+    /** Takes one message out of the queue. */
+    GetResponse take() {
+        return this.<GetResponse>ask(channel -> Objects.requireNonNull(channel.basicGet(queue, true)));
+    }
+
     static String header(GetResponse letter, String name) {
         Map<String, Object> headers = Objects.requireNonNull(letter.getProps().getHeaders());
         return String.valueOf(headers.get(DeadLetterMessage.PREFIX + name));

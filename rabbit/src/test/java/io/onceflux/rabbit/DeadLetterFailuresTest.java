@@ -41,7 +41,8 @@ class DeadLetterFailuresTest {
             broker.publish("bad", "good");
 
             await().until(() -> running.listener.settleFailures.size() >= 2);
-            assertThat(running.listener.settleFailures.get(0)).hasMessageContaining("no queue takes dead letters");
+            assertThat(running.listener.settleFailures.get(0))
+                    .hasMessageContaining("no queue takes messages published to exchange");
             await().until(() -> database.effectsOf("good") == 1);
             assertThat(broker.backlog())
                     .as("the original is still the broker's")

@@ -1,0 +1,79 @@
+package io.onceflux.rabbit;
+
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.Delivery;
+import com.rabbitmq.client.GetResponse;
+import java.io.IOException;
+import reactor.core.publisher.SynchronousSink;
+import reactor.core.scheduler.Scheduler;
+
+/**
+ * A queue of dead letters that is being looked through. What is taken and not given back to its own queue is not acknowledged, so
+ * that the broker puts it back into its place when this is closed. Every call blocks, and comes from one thread.
+ */
+final class DeadLetterQueue {
+
+    private final RabbitOptions options;
+    private final String queue;
+    private final Scheduler thread;
+    private final Channel channel;
+    private long left;
+
+    private DeadLetterQueue(RabbitOptions options, String queue, Scheduler thread, Channel channel, long left) {
+        this.options = options;
+        this.queue = queue;
+        this.thread = thread;
+        this.channel = channel;
+        this.left = left;
+    }
+
+    /** What comes in later is left alone: a message that fails again at once would be replayed without an end. */
+    static DeadLetterQueue open(RabbitOptions options, String queue, Scheduler thread) throws IOException {
+        Connection connection = new BrokerConnections(options).openNow("dead letters");
+        try {
+            Channel channel = connection.createChannel();
+            if (channel == null) {
+                throw new IOException("the connection has no channel left");
+            }
+            channel.confirmSelect();
+            long count = channel.queueDeclarePassive(queue).getMessageCount();
+            return new DeadLetterQueue(options, queue, thread, channel, count);
+        } catch (IOException | RuntimeException e) {
+            connection.abort(1_000);
+            if (Refusals.isAbout(e, Refusals.NOT_FOUND)) {
+                throw new IOException("queue '%s' does not exist at %s".formatted(queue, options.broker()), e);
+            }
+            throw e;
+        }
+    }
+
+    Scheduler thread() {
+        return thread;
+    }
+
+    void next(SynchronousSink<KeptMessage> sink) {
+        try {
+            GetResponse response = left-- > 0 ? channel.basicGet(queue, false) : null;
+            if (response == null) {
+                sink.complete();
+            } else {
+                sink.next(new KeptMessage(
+                        new Delivery(response.getEnvelope(), response.getProps(), response.getBody()),
+                        options.queue()));
+            }
+        } catch (IOException | RuntimeException e) {
+            sink.error(e);
+        }
+    }
+
+    void giveBack(KeptMessage message) throws IOException {
+        ConfirmedPublish.publish(
+                channel, "", message.cameFrom(), message.original(), message.body(), options.confirmLimit());
+        channel.basicAck(message.deliveryTag(), false);
+    }
+
+    void close() {
+        channel.getConnection().abort(5_000);
+    }
+}

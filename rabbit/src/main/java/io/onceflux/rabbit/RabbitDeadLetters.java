@@ -1,0 +1,93 @@
+package io.onceflux.rabbit;
+
+import io.onceflux.DeadLetter;
+import io.onceflux.DeadLetters;
+import io.onceflux.InvalidSetupException;
+import java.time.Duration;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
+
+/**
+ * The dead letters in a queue of RabbitMQ. Replayed ones go back to the queue that they came from, behind the messages that wait
+ * there, with the body, headers and properties that they had; without the headers that said why, and with their expiration.
+ * A replay publishes with confirms, and only then removes the dead letter.
+ *
+ * <p>Looking at a queue takes each message and gives it back, to the same place. For a quorum queue that is a delivery: mind its
+ * delivery limit. Two that look at the same time each see a part.
+ *
+ * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such queue, the broker
+ * cannot be reached, or a queue to give a message back to is not there. Listed values are emitted on a thread of their own.
+ */
+public final class RabbitDeadLetters implements DeadLetters {
+
+    private final RabbitOptions options;
+    private final String deadLetterQueue;
+
+    private RabbitDeadLetters(RabbitOptions options, String deadLetterQueue) {
+        this.options = options;
+        this.deadLetterQueue = deadLetterQueue;
+    }
+
+    /**
+     * Those of the consumers with these options.
+     *
+     * @throws InvalidSetupException if they go to an exchange, so that their queue is not known: use {@link #in}
+     */
+    public static DeadLetters of(RabbitOptions options) {
+        if (!options.deadLetterExchange().isEmpty()) {
+            throw new InvalidSetupException(
+                    "dead letters of queue '%s' go to exchange '%s'; name the queue that has them: RabbitDeadLetters.in(queue, options)"
+                            .formatted(options.queue(), options.deadLetterExchange()));
+        }
+        return in(options.deadLetterRoutingKey(), options);
+    }
+
+    /** Those in a queue. What does not say from which queue it came goes back to the queue of the options. */
+    public static DeadLetters in(String deadLetterQueue, RabbitOptions options) {
+        return new RabbitDeadLetters(options, deadLetterQueue);
+    }
+
+    @Override
+    public Flux<DeadLetter> list() {
+        return onOwnThread(queue -> kept(queue).map(KeptMessage::letter));
+    }
+
+    @Override
+    public Flux<DeadLetter> replay(Predicate<DeadLetter> which, int perSecond) {
+        if (perSecond < 1) {
+            throw new InvalidSetupException("perSecond must be at least 1, but is " + perSecond);
+        }
+        return onOwnThread(queue -> kept(queue)
+                .filter(message -> which.test(message.letter()))
+                .delayElements(Duration.ofNanos(1_000_000_000L / perSecond))
+                .concatMap(
+                        message -> Mono.fromCallable(() -> {
+                                    queue.giveBack(message);
+                                    return message.letter();
+                                })
+                                .subscribeOn(queue.thread()),
+                        1));
+    }
+
+    private static Flux<KeptMessage> kept(DeadLetterQueue queue) {
+        return Flux.<KeptMessage>generate(sink -> queue.next(sink)).subscribeOn(queue.thread());
+    }
+
+    private Flux<DeadLetter> onOwnThread(Function<DeadLetterQueue, Flux<DeadLetter>> work) {
+        return Flux.usingWhen(
+                Mono.fromSupplier(() -> BrokerThread.start("onceflux-dead-letters-" + deadLetterQueue)),
+                thread -> Flux.usingWhen(
+                        Mono.fromCallable(() -> DeadLetterQueue.open(options, deadLetterQueue, thread))
+                                .subscribeOn(thread),
+                        work,
+                        queue -> closed(queue, thread)),
+                Scheduler::disposeGracefully);
+    }
+
+    private static Mono<Void> closed(DeadLetterQueue queue, Scheduler thread) {
+        return Mono.<Void>fromRunnable(queue::close).subscribeOn(thread);
+    }
+}
