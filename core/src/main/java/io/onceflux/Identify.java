@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.util.Arrays;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -41,12 +42,13 @@ final class Identify<T> {
         return MessageKey.of(consumer, id);
     }
 
+    /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
     private int laneOf(MessageKey key, T payload) {
         Object order = orderOf == null ? key.id() : call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }
-        return Math.floorMod(spread(order.hashCode()), lanes);
+        return Math.floorMod(spread(Arrays.deepHashCode(new Object[] {order})), lanes);
     }
 
     private static <A, B> B call(String property, Function<A, B> users, A payload) {

@@ -22,4 +22,11 @@ record Message<T>(
         }
         return key;
     }
+
+    /** The message has no usable key or payload; the cause says why. */
+    static final class UnusableMessageException extends RuntimeException {
+        UnusableMessageException(Throwable cause) {
+            super("the message is unusable: " + Causes.messageOf(cause), cause);
+        }
+    }
 }

@@ -17,7 +17,7 @@ final class Progress {
     private final ConsumerListener listener;
     private final AtomicLong commits = new AtomicLong();
     private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
-    private final Set<MessageKey> failedAlike = new HashSet<>();
+    private final Set<Object> failedAlike = new HashSet<>();
     private String failedHow = "";
 
     Progress(int alarmAfter, ConsumerListener listener) {
@@ -59,10 +59,11 @@ final class Progress {
     /**
      * Notes that a message is about to be given up.
      *
+     * @param key its key; null for a message without a usable one, which is another than every other
      * @return whether so many different messages have failed in this way, with no success among them, that it is more likely
      *     the set-up than the messages
      */
-    boolean isOneOfMany(MessageKey key, FailureKind kind, Throwable error) {
+    boolean isOneOfMany(@Nullable MessageKey key, FailureKind kind, Throwable error) {
         R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
         String how = kind + " "
                 + (fromDatabase != null
@@ -76,7 +77,7 @@ final class Progress {
             if (failedAlike.size() >= alarmAfter) {
                 return true;
             }
-            failedAlike.add(key);
+            failedAlike.add(key != null ? key : new Object());
             return false;
         }
     }

@@ -1,5 +1,8 @@
 package io.onceflux;
 
+import io.onceflux.AttemptConnection.NoConnectionException;
+import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
@@ -8,7 +11,11 @@ import org.jspecify.annotations.Nullable;
 /** How one message has failed so far, and what follows from its next failure. For one message, one call at a time. */
 final class Retries {
 
-    private final MessageKey key;
+    /** A message may carry a stale plan of each connection that it meets; more often than this, the statement is at fault. */
+    private static final int MOST_STALE_PLANS = 10;
+
+    private final @Nullable MessageKey key;
+    private final boolean callerWaits;
     private final FailurePolicy policy;
     private final Backoff backoff;
     private final Progress progress;
@@ -18,20 +25,28 @@ final class Retries {
     private int attempts;
     private int effectFailures;
     private int conflicts;
+    private int stalePlans;
     private long firstConflictAt;
     private boolean snapshotConflictSeen;
     private int holds;
     private int aloneInARow;
     private long commitsAtFirstHold;
 
+    /**
+     * @param key the message's key, or null if it has no usable one
+     * @param callerWaits whether somebody waits for the answer: such a message is nobody's sign of a broken set-up, and never a dead
+     *     letter
+     */
     Retries(
-            MessageKey key,
+            @Nullable MessageKey key,
+            boolean callerWaits,
             FailurePolicy policy,
             Backoff backoff,
             Progress progress,
             BooleanSupplier snapshotIsolation,
             LongSupplier nowMillis) {
         this.key = key;
+        this.callerWaits = callerWaits;
         this.policy = policy;
         this.backoff = backoff;
         this.progress = progress;
@@ -71,12 +86,11 @@ final class Retries {
      * Judges a failure.
      *
      * @param databaseAnswers whether a probe that writes succeeded after the failure; asked only for failures that hold
-     * @param unknownCommit whether the failure was a COMMIT without an answer
      */
-    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
         return switch (kind) {
             case CONFLICT -> conflict(error);
-            case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers, unknownCommit);
+            case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers);
             case PERMANENT -> isSnapshotConflict(error) ? conflict(error) : giveUpUnlessOneOfMany(kind, error);
             case EFFECT -> effect(error);
         };
@@ -95,6 +109,9 @@ final class Retries {
             firstConflictAt = nowMillis.getAsLong();
             return Verdict.retry(FailureKind.CONFLICT, atOnceWithJitter());
         }
+        if (SqlStates.STALE_PLAN.equals(SqlStates.stateOf(error)) && ++stalePlans > MOST_STALE_PLANS) {
+            return effect(error);
+        }
         long since = nowMillis.getAsLong() - firstConflictAt;
         return since < policy.conflictTimeout().toMillis()
                 ? Verdict.retry(FailureKind.CONFLICT, backoff.after(conflicts - 1))
@@ -112,21 +129,28 @@ final class Retries {
                 : giveUpUnlessOneOfMany(FailureKind.EFFECT, error);
     }
 
-    private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+    private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers) {
         if (holds++ == 0) {
             commitsAtFirstHold = progress.commits();
         }
-        boolean othersCommit = progress.commits() > commitsAtFirstHold;
-        boolean onlyThisOne = (kind == FailureKind.BROKEN_SETUP || unknownCommit) ? othersCommit : databaseAnswers;
-        aloneInARow = onlyThisOne ? aloneInARow + 1 : 0;
+        aloneInARow = onlyThisOne(kind, error, databaseAnswers) ? aloneInARow + 1 : 0;
         return aloneInARow >= policy.quarantineAfter()
                 ? giveUpUnlessOneOfMany(kind, error)
                 : Verdict.hold(kind, backoff.after(holds));
     }
 
+    private boolean onlyThisOne(FailureKind kind, Throwable error, boolean databaseAnswers) {
+        if (Causes.has(error, NoConnectionException.class)) { // Nothing of the message has run.
+            return false;
+        }
+        boolean probeSaysNothing = kind == FailureKind.BROKEN_SETUP || Causes.has(error, UnknownCommitException.class);
+        return probeSaysNothing ? progress.commits() > commitsAtFirstHold : databaseAnswers;
+    }
+
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
-        boolean judgedByUser = Causes.has(error, PermanentFailure.class);
-        if (!judgedByUser && progress.isOneOfMany(key, kind, error)) {
+        boolean judgedByUser =
+                Causes.has(error, PermanentFailure.class) && !Causes.has(error, UnusableMessageException.class);
+        if (!callerWaits && !judgedByUser && progress.isOneOfMany(key, kind, error)) {
             return Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds));
         }
         return Verdict.giveUp(kind);
