@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param delivery the delivery
  * @param key its key, or null if it has no usable one
- * @param unusable why it has none, or null
+ * @param unusable why it cannot be handled: no usable key, payload or lane; or null
  * @param lane the lane that it is handled in
  */
 record Message<T>(

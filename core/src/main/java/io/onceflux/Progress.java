@@ -17,8 +17,9 @@ final class Progress {
     private final ConsumerListener listener;
     private final AtomicLong commits = new AtomicLong();
     private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
-    private final Set<Object> failedAlike = new HashSet<>();
+    private final Set<MessageKey> failedAlike = new HashSet<>();
     private String failedHow = "";
+    private int unusable;
 
     Progress(int alarmAfter, ConsumerListener listener) {
         this.alarmAfter = alarmAfter;
@@ -41,6 +42,7 @@ final class Progress {
     void applied() {
         synchronized (failedAlike) {
             failedAlike.clear();
+            unusable = 0;
         }
     }
 
@@ -59,11 +61,10 @@ final class Progress {
     /**
      * Notes that a message is about to be given up.
      *
-     * @param key its key; null for a message without a usable one, which is another than every other
      * @return whether so many different messages have failed in this way, with no success among them, that it is more likely
      *     the set-up than the messages
      */
-    boolean isOneOfMany(@Nullable MessageKey key, FailureKind kind, Throwable error) {
+    boolean isOneOfMany(MessageKey key, FailureKind kind, Throwable error) {
         R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
         String how = kind + " "
                 + (fromDatabase != null
@@ -77,8 +78,22 @@ final class Progress {
             if (failedAlike.size() >= alarmAfter) {
                 return true;
             }
-            failedAlike.add(key != null ? key : new Object());
+            failedAlike.add(key);
             return false;
+        }
+    }
+
+    /** Notes that a message has no usable key or payload; many in a row are worth a word, once until an effect commits. */
+    void unusable(String reason) {
+        boolean isNews;
+        synchronized (failedAlike) {
+            isNews = ++unusable == alarmAfter;
+        }
+        if (isNews) {
+            listener.onWarning(
+                    ("%d messages in a row had no usable key or payload, and became dead letters: the decoder, or the place of the"
+                                    + " id, may be wrong. Replay them once that is mended. The last one: %s")
+                            .formatted(alarmAfter, reason));
         }
     }
 }

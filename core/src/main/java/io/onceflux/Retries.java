@@ -148,11 +148,16 @@ final class Retries {
     }
 
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
-        boolean judgedByUser =
-                Causes.has(error, PermanentFailure.class) && !Causes.has(error, UnusableMessageException.class);
-        if (!callerWaits && !judgedByUser && progress.isOneOfMany(key, kind, error)) {
-            return Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds));
+        if (callerWaits) {
+            return Verdict.giveUp(kind);
         }
-        return Verdict.giveUp(kind);
+        if (key == null || Causes.has(error, UnusableMessageException.class)) {
+            progress.unusable(Causes.describe(Causes.root(error)));
+            return Verdict.giveUp(kind);
+        }
+        boolean judgedByUser = Causes.has(error, PermanentFailure.class);
+        return !judgedByUser && progress.isOneOfMany(key, kind, error)
+                ? Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds))
+                : Verdict.giveUp(kind);
     }
 }
