@@ -1,0 +1,65 @@
+package io.onceflux.chaos;
+
+import io.onceflux.chaos.proxy.TcpProxy;
+import io.onceflux.chaos.proxy.Trap;
+import io.onceflux.chaos.proxy.Trap.Action;
+
+/** Does to the site what the schedule says, one fault after the other, and keeps count. */
+final class Injector {
+
+    private final Site site;
+    private final Tally tally = new Tally();
+
+    Injector(Site site) {
+        this.site = site;
+    }
+
+    Tally tally() {
+        return tally;
+    }
+
+    /** Returns when what was stopped is up again; traps spring some time later. */
+    void strike(Fault fault) throws InterruptedException {
+        Thread.sleep(fault.pause());
+        switch (fault.kind()) {
+            case KILL_CONSUMER -> site.consumers().kill(fault.consumer());
+            case TERMINATE_CONSUMER -> site.consumers().terminate(fault.consumer());
+            case STALL_CONSUMER -> site.consumers().stall(fault.consumer(), fault.lasting());
+            case KILL_POSTGRES -> away(fault, site.postgres()::kill, site.postgres()::restart);
+            case RESTART_POSTGRES -> away(fault, site.postgres()::stop, site.postgres()::restart);
+            case STALL_POSTGRES -> away(fault, site.postgres()::freeze, site.postgres()::thaw);
+            case KILL_BROKER -> away(fault, site.rabbit()::kill, site.rabbit()::restart);
+            case RESTART_BROKER -> away(fault, site.rabbit()::stop, site.rabbit()::restart);
+            case STALL_BROKER -> away(fault, site.rabbit()::freeze, site.rabbit()::thaw);
+            case CUT_BEFORE_COMMIT -> arm(fault, site.commits(), Action.CUT_BEFORE);
+            case CUT_AFTER_COMMIT -> arm(fault, site.commits(), Action.CUT_AFTER);
+            case DELAY_COMMIT -> arm(fault, site.commits(), Action.DELAY_BEFORE);
+            case DELAY_COMMIT_ANSWER -> arm(fault, site.commits(), Action.DELAY_AFTER);
+            case CUT_BEFORE_ACK -> arm(fault, site.acks(), Action.CUT_BEFORE);
+            case DELAY_ACK -> arm(fault, site.acks(), Action.DELAY_BEFORE);
+        }
+        tally.struck(fault.kind());
+    }
+
+    /** Nothing goes wrong from now on. */
+    void end() {
+        site.commits().disarm();
+        site.acks().disarm();
+        site.consumers().mend();
+    }
+
+    private static void away(Fault fault, Runnable down, Runnable up) throws InterruptedException {
+        down.run();
+        try {
+            Thread.sleep(fault.millis());
+        } finally {
+            up.run();
+        }
+    }
+
+    private void arm(Fault fault, TcpProxy proxy, Action action) {
+        Trap trap = fault.trap(action);
+        tally.armed(fault.kind(), trap);
+        proxy.arm(trap);
+    }
+}
