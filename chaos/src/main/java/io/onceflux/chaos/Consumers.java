@@ -1,15 +1,18 @@
 package io.onceflux.chaos;
 
 import io.onceflux.chaos.consumer.ChaosConsumer;
-import io.onceflux.chaos.consumer.Variant;
 import io.onceflux.services.ForkedJvm;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 
-/** The consumers, each a JVM of its own. One that is killed or ends is started again. Its log stays. */
+/**
+ * The consumers, each a JVM of its own, numbered from 1. One that is killed or ends is started again. Its log stays. Traps kill
+ * on threads of their own, hence the locks.
+ */
 final class Consumers implements AutoCloseable {
 
     static final int COUNT = 3;
@@ -21,38 +24,39 @@ final class Consumers implements AutoCloseable {
     private static final int AFTER_SIGTERM = 143;
 
     private final Path logs;
-    private final String[] arguments;
+    private final IntFunction<List<String>> arguments;
     private final List<ForkedJvm> running = new ArrayList<>();
     private final List<String> complaints = new ArrayList<>();
     private int starts;
 
-    Consumers(Variant variant, String rabbitUri, String queue, String postgresUrl, Path logs) {
+    /** {@code arguments} are those of each consumer, by its number. */
+    Consumers(IntFunction<List<String>> arguments, Path logs) {
+        this.arguments = arguments;
         this.logs = logs;
-        this.arguments = new String[] {variant.name(), rabbitUri, queue, postgresUrl};
     }
 
-    void start() {
+    synchronized void start() {
         for (int number = 1; number <= COUNT; number++) {
             running.add(fork(number));
         }
     }
 
     /** What no consumer should have done: end by itself, or not end when told to. */
-    List<String> complaints() {
-        return complaints;
+    synchronized List<String> complaints() {
+        return List.copyOf(complaints);
     }
 
-    void kill(int number) {
+    synchronized void kill(int number) {
         jvm(number).close();
         startAgain(number);
     }
 
-    void terminate(int number) {
+    synchronized void terminate(int number) {
         end(number);
         startAgain(number);
     }
 
-    void stall(int number, Duration time) throws InterruptedException {
+    synchronized void stall(int number, Duration time) throws InterruptedException {
         ForkedJvm stalled = jvm(number);
         stalled.freeze();
         try {
@@ -63,7 +67,7 @@ final class Consumers implements AutoCloseable {
     }
 
     /** Those that have ended by themselves are complained about, and started again. */
-    void mend() {
+    synchronized void mend() {
         for (int number = 1; number <= COUNT; number++) {
             if (!jvm(number).isAlive()) {
                 complaints.add("consumer %d ended by itself with exit code %d, see %s"
@@ -75,7 +79,7 @@ final class Consumers implements AutoCloseable {
     }
 
     /** SIGTERM for all: each finishes what it has begun. */
-    void stop() {
+    synchronized void stop() {
         running.forEach(ForkedJvm::terminate);
         for (int number = 1; number <= COUNT; number++) {
             end(number);
@@ -108,11 +112,14 @@ final class Consumers implements AutoCloseable {
     private ForkedJvm fork(int number) {
         Path log = logs.resolve("consumer-%d-start-%03d.log".formatted(number, ++starts));
         return ForkedJvm.start(
-                ChaosConsumer.class, SHORT_LIVED, Map.of("org.slf4j.simpleLogger.logFile", log.toString()), arguments);
+                ChaosConsumer.class,
+                SHORT_LIVED,
+                Map.of("org.slf4j.simpleLogger.logFile", log.toString()),
+                arguments.apply(number).toArray(String[]::new));
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
         running.forEach(ForkedJvm::close);
     }
 }

@@ -30,7 +30,12 @@ record Fault(FaultKind kind, int pause, int consumer, int passing, int times, in
     }
 
     Trap trap(Trap.Action action) {
-        return new Trap(action, passing, times, lasting());
+        return new Trap(action, passing, times, lasting(), () -> {});
+    }
+
+    /** Does this, once, to a connection that stands still at its moment. */
+    Trap trap(Trap.Action action, Runnable atTheMoment) {
+        return new Trap(action, passing, 1, lasting(), atTheMoment);
     }
 
     @Override

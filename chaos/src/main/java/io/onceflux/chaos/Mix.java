@@ -3,8 +3,10 @@ package io.onceflux.chaos;
 import static io.onceflux.chaos.FaultKind.CUT_AFTER_COMMIT;
 import static io.onceflux.chaos.FaultKind.CUT_BEFORE_ACK;
 import static io.onceflux.chaos.FaultKind.CUT_BEFORE_COMMIT;
+import static io.onceflux.chaos.FaultKind.KILL_AFTER_COMMIT;
+import static io.onceflux.chaos.FaultKind.KILL_AT_ACK;
+import static io.onceflux.chaos.FaultKind.KILL_AT_COMMIT;
 import static io.onceflux.chaos.FaultKind.KILL_CONSUMER;
-import static io.onceflux.chaos.FaultKind.TERMINATE_CONSUMER;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -30,22 +32,20 @@ enum Mix {
 
     int faultsOfARound(Random random) {
         return switch (this) {
-            case ALL -> List.of(1, 1, 1, 2, 2, 3).get(random.nextInt(6));
+            case ALL -> List.of(1, 1, 2, 2, 2, 3).get(random.nextInt(6));
             case CRASHES -> 2 + random.nextInt(2);
         };
     }
 
     /** Dealt to the end before it is shuffled again, so that a short run already meets many kinds. */
     List<FaultKind> deck() {
-        List<FaultKind> often = List.of(KILL_CONSUMER, CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_BEFORE_ACK);
-        List<FaultKind> deck = new ArrayList<>(often);
-        switch (this) {
-            case ALL -> {
-                deck.addAll(List.of(FaultKind.values()));
-                deck.add(TERMINATE_CONSUMER);
-            }
-            case CRASHES -> deck.add(KILL_CONSUMER);
-        }
+        List<FaultKind> deck =
+                new ArrayList<>(List.of(KILL_CONSUMER, CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_BEFORE_ACK));
+        deck.addAll(
+                switch (this) {
+                    case ALL -> List.of(FaultKind.values());
+                    case CRASHES -> List.of(KILL_CONSUMER, KILL_AT_COMMIT, KILL_AFTER_COMMIT, KILL_AT_ACK);
+                });
         return deck;
     }
 }

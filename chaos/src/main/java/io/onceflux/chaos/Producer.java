@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Producer implements AutoCloseable {
 
-    private static final int BURST = 20;
+    private static final int BURST = 40;
     private static final long CONFIRM_MILLIS = 3_000;
     private static final long AGAIN_MILLIS = 300;
 

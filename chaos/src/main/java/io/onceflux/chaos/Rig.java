@@ -10,7 +10,7 @@ import java.util.concurrent.TimeoutException;
 /** One run: messages flow, faults strike by the schedule, and when all is quiet the checker compares. */
 final class Rig {
 
-    private static final int MESSAGES_A_SECOND = 40;
+    private static final int MESSAGES_A_SECOND = 60;
     private static final Duration START_LIMIT = Duration.ofSeconds(60);
     /** Faults have ended: time for what is left to be published, and then to be handled. */
     private static final Duration QUIET_LIMIT = Duration.ofSeconds(90);

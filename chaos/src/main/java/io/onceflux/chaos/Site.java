@@ -5,13 +5,16 @@ import io.onceflux.chaos.proxy.TcpProxy;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 
-/** Everything that runs: two servers, a proxy before each, and the consumers behind the proxies. */
+/** Everything that runs: two servers, and the consumers, each with a proxy of its own before either server. */
 record Site(
         PostgresService postgres,
         RabbitService rabbit,
-        TcpProxy commits,
-        TcpProxy acks,
+        List<TcpProxy> commits,
+        List<TcpProxy> acks,
         BrokerQueue queue,
         Books books,
         Consumers consumers)
@@ -21,27 +24,37 @@ record Site(
     static Site open(Variant variant, Path logs) throws Exception {
         PostgresService postgres = PostgresService.start();
         RabbitService rabbit = RabbitService.start();
-        TcpProxy commits = TcpProxy.beforePostgres(postgres.host(), postgres.port());
-        TcpProxy acks = TcpProxy.beforeRabbit(rabbit.host(), rabbit.port());
+        List<TcpProxy> commits = perConsumer(() -> TcpProxy.beforePostgres(postgres.host(), postgres.port()));
+        List<TcpProxy> acks = perConsumer(() -> TcpProxy.beforeRabbit(rabbit.host(), rabbit.port()));
         String database = postgres.r2dbcUrl(postgres.newDatabase());
         BrokerQueue queue = new BrokerQueue(rabbit);
         queue.declare();
         Books books = new Books(database);
         books.open(Messages.customers());
         Consumers consumers = new Consumers(
-                variant,
-                rabbit.uri().replace(rabbit.host() + ":" + rabbit.port(), acks.address()),
-                queue.name(),
-                database.replace(postgres.host() + ":" + postgres.port(), commits.address()),
+                number -> List.of(
+                        variant.name(),
+                        rabbit.uri()
+                                .replace(
+                                        rabbit.host() + ":" + rabbit.port(),
+                                        acks.get(number - 1).address()),
+                        queue.name(),
+                        database.replace(
+                                postgres.host() + ":" + postgres.port(),
+                                commits.get(number - 1).address())),
                 logs);
         return new Site(postgres, rabbit, commits, acks, queue, books, consumers);
+    }
+
+    private static List<TcpProxy> perConsumer(Supplier<TcpProxy> proxy) {
+        return Stream.generate(proxy).limit(Consumers.COUNT).toList();
     }
 
     @Override
     public void close() {
         consumers.close();
-        commits.close();
-        acks.close();
+        commits.forEach(TcpProxy::close);
+        acks.forEach(TcpProxy::close);
         rabbit.close();
         postgres.close();
     }

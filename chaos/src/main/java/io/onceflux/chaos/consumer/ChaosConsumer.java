@@ -24,7 +24,7 @@ public final class ChaosConsumer {
     /** Part of every claim. */
     public static final String NAME = "chaos";
 
-    private static final int LANES = 8;
+    private static final int LANES = 6;
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     private ChaosConsumer() {}

@@ -16,8 +16,8 @@ record Order(String id, String customer, long points) {
         return new Order(parts[0], parts[1], Long.parseLong(parts[2]));
     }
 
-    /** How long the work on it takes: some milliseconds, so that faults hit in the middle. */
+    /** How long the work on it takes: a while, so that faults hit in the middle. */
     Duration work() {
-        return Duration.ofMillis(2 + Math.floorMod(id.hashCode(), 25));
+        return Duration.ofMillis(5 + Math.floorMod(31 * id.hashCode(), 195));
     }
 }

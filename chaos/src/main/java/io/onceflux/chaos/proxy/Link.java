@@ -76,11 +76,15 @@ final class Link {
         out.flush();
         Trap trap = sprung.get();
         return switch (trap.action()) {
-            case CUT_BEFORE -> false;
+            case CUT_BEFORE -> {
+                trap.atTheMoment().run();
+                yield false;
+            }
             case CUT_AFTER -> {
                 gate.hold();
                 send(frame, out);
                 gate.awaitAnswer(ANSWER_LIMIT);
+                trap.atTheMoment().run();
                 yield false;
             }
             case DELAY_BEFORE -> {

@@ -20,6 +20,7 @@ public final class Trap {
     private final Action action;
     private final Duration delay;
     private final int times;
+    private final Runnable atTheMoment;
     private int toPass;
     private int hits;
 
@@ -29,12 +30,14 @@ public final class Trap {
      * @param toPass how many moments pass before it springs
      * @param times how often it springs then
      * @param delay for the actions that delay
+     * @param atTheMoment what else is done just before a connection is cut, while it stands still
      */
-    public Trap(Action action, int toPass, int times, Duration delay) {
+    public Trap(Action action, int toPass, int times, Duration delay, Runnable atTheMoment) {
         this.action = action;
         this.toPass = toPass;
         this.times = times;
         this.delay = delay;
+        this.atTheMoment = atTheMoment;
     }
 
     /** How many connections it has hit. */
@@ -48,6 +51,10 @@ public final class Trap {
 
     Duration delay() {
         return delay;
+    }
+
+    Runnable atTheMoment() {
+        return atTheMoment;
     }
 
     synchronized boolean isUsedUp() {
