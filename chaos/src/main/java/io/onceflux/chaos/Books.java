@@ -70,14 +70,23 @@ final class Books {
     }
 
     long applied() {
-        return requireNonNull(db.sql("SELECT count(DISTINCT message_id) FROM ledger")
-                .mapValue(Long.class)
-                .one()
-                .block(LIMIT));
+        return count("SELECT count(DISTINCT message_id) FROM ledger");
+    }
+
+    /** Of whoever uses this database. */
+    long openTransactions() {
+        return count("""
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+                """);
     }
 
     void run(String sql) {
         db.sql(sql).then().block(LIMIT);
+    }
+
+    private long count(String sql) {
+        return requireNonNull(db.sql(sql).mapValue(Long.class).one().block(LIMIT));
     }
 
     private List<String> texts(String sql) {

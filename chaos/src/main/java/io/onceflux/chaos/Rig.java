@@ -87,7 +87,13 @@ final class Rig {
         if (!within(QUIET_LIMIT, () -> site.queue().backlog() == 0)) {
             complaints.add("messages that nobody handles: " + site.queue().backlog());
         }
-        progress.say("every message is published and the queue is empty");
+        if (!within(QUIET_LIMIT, () -> site.queue().consumers() == Consumers.COUNT)) {
+            complaints.add("a consumer does not consume any more");
+        }
+        if (!within(QUIET_LIMIT, () -> site.books().openTransactions() == 0)) {
+            complaints.add("a consumer has left a transaction open");
+        }
+        progress.say("every message is published, the queue is empty, and nothing is under way");
         site.consumers().stop();
     }
 
