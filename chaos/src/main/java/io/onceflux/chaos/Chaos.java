@@ -2,6 +2,9 @@ package io.onceflux.chaos;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
 
 /**
  * Lets consumers, servers and connections fail by a seeded schedule while messages flow, and checks that every message had
@@ -40,7 +43,8 @@ final class Chaos {
     }
 
     private static Verdict run(ChaosOptions options, Schedule schedule) throws Exception {
-        Path logs = Files.createDirectories(options.logs().resolve("seed-" + options.seed()))
+        String time = LocalDateTime.now(ZoneId.systemDefault()).format(DateTimeFormatter.ofPattern("yyMMdd-HHmmss"));
+        Path logs = Files.createDirectories(options.logs().resolve("seed-%d-%s".formatted(options.seed(), time)))
                 .toAbsolutePath();
         System.out.printf("Seed %d, %d rounds. Logs: %s%n", options.seed(), options.rounds(), logs);
         try (Progress progress = new Progress(logs);
