@@ -22,7 +22,7 @@ record Fault(FaultKind kind, int pause, int consumer, int passing, int times, in
                 1 + random.nextInt(Consumers.COUNT),
                 random.nextInt(20),
                 1 + random.nextInt(6),
-                200 + random.nextInt(3_000));
+                200 + random.nextInt(4_800)); // up to longer than any limit of the consumers
     }
 
     Duration lasting() {
