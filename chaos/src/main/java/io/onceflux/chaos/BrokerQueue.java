@@ -1,0 +1,89 @@
+package io.onceflux.chaos;
+
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.ConnectionFactory;
+import com.rabbitmq.client.GetResponse;
+import io.onceflux.services.RabbitService;
+import java.io.IOException;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.TimeoutException;
+
+/** The queue and the dead letters, as an operator sees them. Blocks. */
+final class BrokerQueue {
+
+    private static final String NAME = "chaos";
+    private static final String DEAD_LETTERS = NAME + ".dlq";
+
+    private final RabbitService rabbit;
+
+    BrokerQueue(RabbitService rabbit) {
+        this.rabbit = rabbit;
+    }
+
+    String name() {
+        return NAME;
+    }
+
+    Connection connect(String purpose) throws IOException, TimeoutException {
+        ConnectionFactory factory = new ConnectionFactory();
+        try {
+            factory.setUri(rabbit.uri());
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+        factory.setAutomaticRecoveryEnabled(false);
+        factory.setRequestedHeartbeat(2);
+        factory.setConnectionTimeout(2_000);
+        factory.setHandshakeTimeout(2_000);
+        return factory.newConnection("chaos " + purpose);
+    }
+
+    void declare() throws IOException, TimeoutException {
+        try (Connection connection = connect("declaration")) {
+            Channel channel = connection.createChannel();
+            channel.queueDeclare(DEAD_LETTERS, true, false, false, Map.of());
+            channel.queueDeclare(
+                    NAME,
+                    true,
+                    false,
+                    false,
+                    Map.of("x-dead-letter-exchange", "", "x-dead-letter-routing-key", DEAD_LETTERS));
+        }
+        // The broker writes new queues to disk some seconds later, and may be killed before.
+        rabbit.ctl("eval", "mnesia:dump_log().");
+    }
+
+    long consumers() throws IOException, TimeoutException {
+        try (Connection connection = connect("look")) {
+            return connection.createChannel().consumerCount(NAME);
+        }
+    }
+
+    /** Messages that wait or are unacknowledged. Slow: it starts the broker's command line. */
+    long backlog() {
+        return rabbit.ctl("-q", "list_queues", "name", "messages")
+                .lines()
+                .map(line -> line.split("\t", -1))
+                .filter(columns -> columns[0].equals(NAME))
+                .mapToLong(columns -> Long.parseLong(columns[1].strip()))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** Takes the dead letters out of their queue: the ids of their messages, each once. */
+    Set<String> takeDeadLetters() throws IOException, TimeoutException {
+        Set<String> ids = new TreeSet<>();
+        try (Connection connection = connect("dead letters")) {
+            Channel channel = connection.createChannel();
+            for (GetResponse letter = channel.basicGet(DEAD_LETTERS, true);
+                    letter != null;
+                    letter = channel.basicGet(DEAD_LETTERS, true)) {
+                ids.add(String.valueOf(letter.getProps().getMessageId()));
+            }
+        }
+        return ids;
+    }
+}

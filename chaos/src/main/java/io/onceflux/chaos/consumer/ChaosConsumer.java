@@ -1,0 +1,96 @@
+package io.onceflux.chaos.consumer;
+
+import com.rabbitmq.client.ConnectionFactory;
+import io.onceflux.FailurePolicy;
+import io.onceflux.IdempotentConsumer;
+import io.onceflux.chaos.consumer.Variant.Incoming;
+import io.onceflux.rabbit.RabbitDeliveries;
+import io.onceflux.rabbit.RabbitOptions;
+import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.pool.ConnectionPoolConfiguration;
+import io.r2dbc.postgresql.PostgresqlConnectionFactoryProvider;
+import io.r2dbc.spi.ConnectionFactories;
+import io.r2dbc.spi.ConnectionFactoryOptions;
+import java.time.Duration;
+import reactor.core.publisher.Flux;
+
+/**
+ * A consumer as a process, with short limits. It stops in good order on SIGTERM.
+ *
+ * <p>Arguments: the variant, the broker's URI, the queue, and the database's URL.
+ */
+public final class ChaosConsumer {
+
+    /** Part of every claim. */
+    public static final String NAME = "chaos";
+
+    private static final int LANES = 6;
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
+
+    private ChaosConsumer() {}
+
+    public static void main(String[] args) throws Exception {
+        Variant variant = Variant.valueOf(args[0]);
+        RabbitOptions queue = RabbitOptions.queue(args[2])
+                .connectionFactory(broker(args[1]))
+                .backoff(Duration.ofMillis(100), Duration.ofSeconds(1))
+                .startLimit(PATIENCE)
+                .confirmLimit(Duration.ofSeconds(2))
+                .build();
+        io.r2dbc.spi.ConnectionFactory database = database(args[3]);
+        ConnectionPool connections = new ConnectionPool(ConnectionPoolConfiguration.builder(database)
+                .initialSize(0)
+                .maxSize(LANES + 1)
+                .build());
+        IdempotentConsumer<Incoming> consumer = variant.configure(
+                        IdempotentConsumer.<Incoming>named(NAME)
+                                .identifiedByMessageId()
+                                .orderedBy(incoming -> incoming.order().customer())
+                                .lanes(LANES)
+                                .maxInFlight(64)
+                                .timeLimit(Duration.ofSeconds(4))
+                                .lockTimeout(Duration.ofSeconds(1))
+                                .controlLimit(Duration.ofSeconds(2))
+                                .settleLimit(Duration.ofSeconds(3))
+                                .startLimit(PATIENCE)
+                                .failurePolicy(FailurePolicy.builder()
+                                        .backoff(Duration.ofMillis(50), Duration.ofMillis(500))
+                                        .build())
+                                .listener(new EventLog()),
+                        database)
+                .build(connections);
+        Runtime.getRuntime()
+                .addShutdownHook(new Thread(() -> consumer.stop(Duration.ofSeconds(10))
+                        .then(connections.disposeLater())
+                        .block()));
+        run(RabbitDeliveries.from(queue).map(Incoming::from).transform(consumer));
+    }
+
+    private static void run(Flux<?> outcomes) {
+        try {
+            outcomes.then().block();
+        } catch (RuntimeException e) {
+            // The client's threads would keep the process alive, and the rig would wait for a consumer that consumes
+            // nothing.
+            e.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static ConnectionFactory broker(String uri) throws Exception {
+        ConnectionFactory factory = new ConnectionFactory();
+        factory.setUri(uri);
+        factory.setRequestedHeartbeat(2);
+        factory.setConnectionTimeout(2_000);
+        factory.setHandshakeTimeout(2_000);
+        return factory;
+    }
+
+    private static io.r2dbc.spi.ConnectionFactory database(String url) {
+        return ConnectionFactories.get(ConnectionFactoryOptions.parse(url)
+                .mutate()
+                .option(PostgresqlConnectionFactoryProvider.TCP_NODELAY, true)
+                .option(ConnectionFactoryOptions.CONNECT_TIMEOUT, Duration.ofSeconds(2))
+                .build());
+    }
+}

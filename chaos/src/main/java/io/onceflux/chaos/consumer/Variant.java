@@ -1,0 +1,40 @@
+package io.onceflux.chaos.consumer;
+
+import io.onceflux.Claims;
+import io.onceflux.ConsumerBuilder;
+import io.onceflux.Delivery;
+import io.onceflux.Settlement;
+import io.onceflux.postgres.ClaimTable;
+import io.r2dbc.spi.ConnectionFactory;
+import reactor.core.publisher.Mono;
+
+/** The consumer that is tested, and the two that must be caught. They differ in nothing but their fault. */
+public enum Variant {
+    /** Claim, effect and commit in one transaction, then the acknowledgement. */
+    ONCEFLUX,
+    /** Acknowledges when the effect's statements are done, before the COMMIT. A crash in between loses the message. */
+    ACKS_BEFORE_COMMIT,
+    /** The claim commits alone, before the effect. A crash in between, or a rollback, loses the message. */
+    CLAIMS_ALONE;
+
+    /** An order and the delivery that brought it. Only a faulty consumer needs to know the latter. */
+    record Incoming(Order order, Delivery<byte[]> delivery) {
+
+        static Delivery<Incoming> from(Delivery<byte[]> delivery) {
+            return delivery.map(body -> new Incoming(Order.decode(body), delivery));
+        }
+    }
+
+    ConsumerBuilder<Incoming> configure(ConsumerBuilder<Incoming> consumer, ConnectionFactory beside) {
+        return switch (this) {
+            case ONCEFLUX -> consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db));
+            case ACKS_BEFORE_COMMIT ->
+                consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db)
+                        .then(incoming.delivery().settle(Settlement.acknowledge()))
+                        .then(Mono.delay(incoming.order().work())));
+            case CLAIMS_ALONE ->
+                consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db))
+                        .claims(new ClaimsAlone(Claims.in(ClaimTable.processedMessages()), beside));
+        };
+    }
+}

@@ -1,0 +1,53 @@
+package io.onceflux.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.onceflux.services.ForkedJvm;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Whole runs, as {@code dev/chaos} makes them. */
+class ChaosTest {
+
+    /** More than the run's own limits: a run that hangs is to say so itself. */
+    private static final Duration LIMIT = Duration.ofMinutes(6);
+
+    private static final List<String> JVM = List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m");
+
+    @Test
+    void aMinuteOfFaultsLosesAndDoublesNothing() {
+        try (ForkedJvm run = start("--seed", "4", "--minutes", "1")) {
+            String last = lastLine(run);
+
+            assertThat(last)
+                    .matches("chaos seed=4 rounds=6 faults=\\d+ messages=3600 lost=0 doubled=0 dead_lettered=(\\d+)"
+                            + " expected_poison=\\1");
+            assertThat(run.exitCode()).isZero();
+            assertThat(run.lines()).endsWith(last);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"acks-before-commit", "claims-alone"})
+    void aBrokenConsumerIsCaught(String consumer) {
+        try (ForkedJvm run = start("--seed", "1", "--rounds", "2", "--faults", "crashes", "--consumer", consumer)) {
+            String last = lastLine(run);
+
+            assertThat(last).doesNotContain(" lost=0 ");
+            assertThat(run.lines()).anyMatch(line -> line.startsWith("  lost: r0"));
+            assertThat(run.exitCode()).isEqualTo(1);
+        }
+    }
+
+    private static ForkedJvm start(String... arguments) {
+        return ForkedJvm.start(Chaos.class, JVM, Map.of(), arguments);
+    }
+
+    private static String lastLine(ForkedJvm run) {
+        return run.awaitLine(line -> line.startsWith("chaos seed="), LIMIT);
+    }
+}
