@@ -22,7 +22,8 @@ final class Retries {
     private boolean snapshotConflictSeen;
     private int holds;
     private int aloneInARow;
-    private long commitsAtFirstHold;
+    private long commitsAtLastHold;
+    private long effectsAtLastHold;
 
     Retries(
             MessageKey key,
@@ -113,12 +114,18 @@ final class Retries {
     }
 
     private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
-        if (holds++ == 0) {
-            commitsAtFirstHold = progress.commits();
+        boolean first = holds++ == 0;
+        boolean othersCommit = !first && progress.commits() > commitsAtLastHold;
+        boolean othersApply = !first && progress.effects() > effectsAtLastHold;
+        commitsAtLastHold = progress.commits();
+        effectsAtLastHold = progress.effects();
+        if (kind == FailureKind.BROKEN_SETUP || unknownCommit) {
+            // A duplicate commits without the effect, so it does not show that the effect's tables are as they should
+            // be.
+            aloneInARow += (unknownCommit ? othersCommit : othersApply) ? 1 : 0;
+        } else {
+            aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
         }
-        boolean othersCommit = progress.commits() > commitsAtFirstHold;
-        boolean onlyThisOne = (kind == FailureKind.BROKEN_SETUP || unknownCommit) ? othersCommit : databaseAnswers;
-        aloneInARow = onlyThisOne ? aloneInARow + 1 : 0;
         return aloneInARow >= policy.quarantineAfter()
                 ? giveUpUnlessOneOfMany(kind, error)
                 : Verdict.hold(kind, backoff.after(holds));
