@@ -16,6 +16,7 @@ final class Progress {
     private final int alarmAfter;
     private final ConsumerListener listener;
     private final AtomicLong commits = new AtomicLong();
+    private final AtomicLong effects = new AtomicLong();
     private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
     private final Set<MessageKey> failedAlike = new HashSet<>();
     private String failedHow = "";
@@ -30,6 +31,11 @@ final class Progress {
         return commits.get();
     }
 
+    /** Of the commits, those with an effect. */
+    long effects() {
+        return effects.get();
+    }
+
     /** A transaction committed, with an effect or as a duplicate. */
     void committed() {
         commits.incrementAndGet();
@@ -40,6 +46,7 @@ final class Progress {
 
     /** An effect committed, so what others fail with is theirs alone. */
     void applied() {
+        effects.incrementAndGet();
         synchronized (failedAlike) {
             failedAlike.clear();
             unusable = 0;

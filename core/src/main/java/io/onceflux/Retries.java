@@ -30,7 +30,8 @@ final class Retries {
     private boolean snapshotConflictSeen;
     private int holds;
     private int aloneInARow;
-    private long commitsAtFirstHold;
+    private long commitsAtLastHold;
+    private long effectsAtLastHold;
 
     /**
      * @param key the message's key, or null if it has no usable one
@@ -130,21 +131,23 @@ final class Retries {
     }
 
     private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers) {
-        if (holds++ == 0) {
-            commitsAtFirstHold = progress.commits();
+        boolean first = holds++ == 0;
+        boolean othersCommit = !first && progress.commits() > commitsAtLastHold;
+        boolean othersApply = !first && progress.effects() > effectsAtLastHold;
+        commitsAtLastHold = progress.commits();
+        effectsAtLastHold = progress.effects();
+        if (Causes.has(error, NoConnectionException.class)) {
+            aloneInARow = 0; // Nothing of the message has run.
+        } else if (Causes.has(error, UnknownCommitException.class)) {
+            aloneInARow += othersCommit ? 1 : 0;
+        } else if (kind == FailureKind.BROKEN_SETUP) {
+            aloneInARow += othersApply ? 1 : 0; // A duplicate commits, but shows nothing of the effect's tables.
+        } else {
+            aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
         }
-        aloneInARow = onlyThisOne(kind, error, databaseAnswers) ? aloneInARow + 1 : 0;
         return aloneInARow >= policy.quarantineAfter()
                 ? giveUpUnlessOneOfMany(kind, error)
                 : Verdict.hold(kind, backoff.after(holds));
-    }
-
-    private boolean onlyThisOne(FailureKind kind, Throwable error, boolean databaseAnswers) {
-        if (Causes.has(error, NoConnectionException.class)) { // Nothing of the message has run.
-            return false;
-        }
-        boolean probeSaysNothing = kind == FailureKind.BROKEN_SETUP || Causes.has(error, UnknownCommitException.class);
-        return probeSaysNothing ? progress.commits() > commitsAtFirstHold : databaseAnswers;
     }
 
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {

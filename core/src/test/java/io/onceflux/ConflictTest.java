@@ -51,7 +51,7 @@ class ConflictTest {
     void theSameIdAtOnceOnTwoInstancesIsAppliedOnceUnderEveryIsolationLevel(Isolation isolation) {
         List<IdempotentConsumer<Order>> instances = List.of(
                 orders(Order::apply).isolation(isolation).listener(told).build(pool),
-                orders(Order::apply).isolation(isolation).listener(told).build(pool));
+                orders(Order::apply).isolation(isolation).listener(told).build(database.pool(5)));
         for (int round = 0; round < 200; round++) {
             String id = isolation + "-" + round;
             List<Outcome> outcomes = Flux.fromIterable(instances)

@@ -125,15 +125,45 @@ class RetriesTest {
     }
 
     @Test
-    void aBrokenSetupIsHeldWhileNothingCommitsAndIsTheMessagesFaultOnceOthersDo() {
+    void aBrokenSetupIsHeldWhileNoEffectCommitsAndIsTheMessagesFaultIfOthersDoAgainAndAgain() {
         for (int i = 0; i < 100; i++) {
             assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
         }
-        progress.committed();
         for (int i = 0; i < 3; i++) {
+            applied();
             assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
         }
+        applied();
         assertThat(judge(FailureKind.BROKEN_SETUP, error)).isEqualTo(Verdict.giveUp(FailureKind.BROKEN_SETUP));
+    }
+
+    @Test
+    void anEffectThatWasUnderWayWhenTheSetupBrokeDoesNotMakeItTheFaultOfTheOthers() {
+        assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
+        applied();
+        for (int i = 0; i < 100; i++) {
+            assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
+        }
+    }
+
+    @Test
+    void duplicatesDoNotMakeABrokenSetupTheMessagesFault() {
+        for (int i = 0; i < 100; i++) {
+            progress.committed();
+            assertThat(judge(FailureKind.BROKEN_SETUP, error).held()).isTrue();
+        }
+    }
+
+    @Test
+    void anUnknownCommitIsQuarantinedIfOthersCommitAgainAndAgain() {
+        for (int i = 0; i < 4; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, new UnknownCommitException(error), true)
+                            .held())
+                    .isTrue();
+            progress.committed();
+        }
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, new UnknownCommitException(error), true))
+                .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
     }
 
     @Test
@@ -228,6 +258,11 @@ class RetriesTest {
 
         assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
         assertThat(listener.resumed).hasValue(1);
+    }
+
+    private void applied() {
+        progress.committed();
+        progress.applied();
     }
 
     private Verdict last(Retries of, FailureKind kind) {

@@ -4,7 +4,7 @@ import com.github.dockerjava.api.DockerClient;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
-import java.util.List;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import org.testcontainers.DockerClientFactory;
 import org.testcontainers.containers.GenericContainer;
@@ -31,8 +31,15 @@ final class ContainerServer implements ServerControl {
 
     /** Starts the container with its port bound to the given one, on loopback where Docker is on this machine. */
     static ContainerServer start(GenericContainer<?> container, int hostPort, int port, BooleanSupplier answers) {
+        return start(container, Map.of(hostPort, port), answers);
+    }
+
+    /** As above, with several ports: of the host, to that of the container. */
+    static ContainerServer start(GenericContainer<?> container, Map<Integer, Integer> ports, BooleanSupplier answers) {
         String bindTo = host().equals("localhost") ? "127.0.0.1:" : "";
-        container.setPortBindings(List.of(bindTo + hostPort + ":" + port));
+        container.setPortBindings(ports.entrySet().stream()
+                .map(bound -> bindTo + bound.getKey() + ":" + bound.getValue())
+                .toList());
         container.start();
         ContainerServer server = new ContainerServer(container, answers);
         server.awaitAnswer();

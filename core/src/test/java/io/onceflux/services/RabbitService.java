@@ -48,7 +48,8 @@ public final class RabbitService extends ControlledService {
 
     /**
      * Starts a server with these lines of {@code rabbitmq.conf} on top, for example {@code consumer_timeout} in
-     * milliseconds; refused for a server given by address.
+     * milliseconds; refused for a server given by address. A value {@code 127.0.0.1:port} is a further listener, and one that
+     * begins with a slash is a file of this machine.
      */
     public static RabbitService start(Map<String, String> conf) {
         return start(System.getenv(), ContainerServer::dockerAnswers, conf);

@@ -1,6 +1,11 @@
 package io.onceflux.services;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -13,6 +18,8 @@ import org.testcontainers.rabbitmq.RabbitMQContainer;
 record RabbitSource(String origin, URI uri, ServerControl control, Ctl ctl) {
     private static final String IMAGE = "rabbitmq:4.1";
     private static final int AMQP = 5672;
+    private static final String LOOPBACK = "127.0.0.1:";
+    private static final int READABLE_BY_ALL = 0644;
 
     /** {@code rabbitmqctl}: arguments in, stdout back. */
     interface Ctl {
@@ -46,18 +53,35 @@ record RabbitSource(String origin, URI uri, ServerControl control, Ctl ctl) {
     @SuppressWarnings("resource")
     private static RabbitSource inContainer(Map<String, String> conf) {
         String lines = conf.entrySet().stream()
-                .map(line -> line.getKey() + " = " + line.getValue() + "\n")
+                .map(line -> line.getKey() + " = " + line.getValue().replace(LOOPBACK, "0.0.0.0:") + "\n")
                 .collect(Collectors.joining());
         RabbitMQContainer container = new RabbitMQContainer(IMAGE);
         container.withCopyToContainer(Transferable.of(lines), "/etc/rabbitmq/conf.d/90-onceflux.conf");
         URI uri = AmqpAddress.ofGuest(ContainerServer.host(), FreePorts.next());
-        ContainerServer server = ContainerServer.start(container, uri.getPort(), AMQP, () -> AmqpAddress.answers(uri));
+        Map<Integer, Integer> ports = new HashMap<>(Map.of(uri.getPort(), AMQP));
+        for (String value : conf.values()) {
+            if (value.startsWith(LOOPBACK)) {
+                int port = Integer.parseInt(value.substring(LOOPBACK.length()));
+                ports.put(port, port);
+            } else if (value.startsWith("/")) {
+                container.withCopyToContainer(Transferable.of(contentOf(value), READABLE_BY_ALL), value);
+            }
+        }
+        ContainerServer server = ContainerServer.start(container, ports, () -> AmqpAddress.answers(uri));
         return new RabbitSource(
                 "in Docker " + IMAGE,
                 uri,
                 server,
                 args -> server.run(
                         Stream.concat(Stream.of("rabbitmqctl"), args.stream()).toArray(String[]::new)));
+    }
+
+    private static byte[] contentOf(String file) {
+        try {
+            return Files.readAllBytes(Path.of(file));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     private static RabbitSource local(RabbitInstallation installation, Map<String, String> conf) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
@@ -15,7 +16,7 @@ import org.junit.jupiter.api.Test;
 class ReadmeTest {
 
     private static final Path ROOT = Path.of("..");
-    private static final Path SERVICE = Path.of("src/main/java/io/onceflux/examples/loyalty/LoyaltyService.java");
+    private static final Path EXAMPLE = Path.of("src/main/java/io/onceflux/examples/loyalty");
     private static final Pattern SNIPPET =
             Pattern.compile("<!-- (region|file): (\\S+) -->\\n```\\w+\\n(.*?)\\n```", Pattern.DOTALL);
     private static final Pattern REGION =
@@ -34,17 +35,19 @@ class ReadmeTest {
             assertThat(snippet.group(3)).as(snippet.group(2)).isEqualTo(source);
             found++;
         }
-        assertThat(found).isEqualTo(3);
+        assertThat(found).isEqualTo(4);
         assertThat(readme.split("```java\\n", -1))
                 .as("no other Java in the README")
-                .hasSize(3);
+                .hasSize(4);
     }
 
     private static Map<String, String> regions() throws IOException {
         Map<String, String> regions = new TreeMap<>();
-        Matcher region = REGION.matcher(Files.readString(SERVICE));
-        while (region.find()) {
-            regions.put(region.group(1), region.group(2).stripIndent());
+        for (String file : List.of("LoyaltyService.java", "DeadLettersCommand.java")) {
+            Matcher region = REGION.matcher(Files.readString(EXAMPLE.resolve(file)));
+            while (region.find()) {
+                regions.put(region.group(1), region.group(2).stripIndent());
+            }
         }
         return regions;
     }

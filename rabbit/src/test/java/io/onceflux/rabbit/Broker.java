@@ -103,6 +103,20 @@ final class Broker implements AutoCloseable {
         });
     }
 
+    /** Declares an exchange that brings everything into the queue of dead letters, and returns its name. */
+    String exchangeOfDeadLetters() {
+        String exchange = queue + ".dlx";
+        onChannel(channel -> {
+            channel.exchangeDeclare(exchange, "fanout", true);
+            channel.queueBind(deadLetterQueue(), exchange, "");
+        });
+        return exchange;
+    }
+
+    void deleteExchange(String name) {
+        onChannel(channel -> channel.exchangeDelete(name));
+    }
+
     void delete(String name) {
         onChannel(channel -> channel.queueDelete(name));
     }

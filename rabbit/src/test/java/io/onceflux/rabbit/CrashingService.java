@@ -1,18 +1,17 @@
 package io.onceflux.rabbit;
 
-import io.onceflux.ConsumerListener;
 import io.onceflux.Delivery;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import io.onceflux.Settlement;
 import io.r2dbc.spi.ConnectionFactories;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** A service that stands still at a chosen moment, says so, and waits to be killed. */
+/** A service that gets no further than a chosen moment with any message, says so, and waits to be killed. */
 final class CrashingService {
 
     enum Moment {
@@ -26,19 +25,14 @@ final class CrashingService {
         Moment moment = Moment.valueOf(args[3]);
         IdempotentConsumer<Order> consumer = IdempotentConsumer.<Order>named("loyalty")
                 .identifiedByMessageId()
-                .lanes(2)
+                .lanes(8)
                 .effect((order, db) ->
                         order.apply(db).then(moment == Moment.EFFECT_WRITTEN ? stand(moment) : Mono.empty()))
-                .listener(new ConsumerListener() {
-                    @Override
-                    public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
-                        standBlocking(moment);
-                    }
-                })
                 .build(ConnectionFactories.get(
-                        args[2].replace("r2dbc:postgresql:", "r2dbc:pool:postgresql:") + "?maxSize=4"));
+                        args[2].replace("r2dbc:postgresql:", "r2dbc:pool:postgresql:") + "?maxSize=10"));
         Flux<Outcome> outcomes = RabbitDeliveries.from(
                         RabbitOptions.queue(args[1]).uri(args[0]).build())
+                .<Delivery<byte[]>>map(Unacknowledged::new)
                 .map(Delivery.<byte[], Order>decoding(body -> Order.of(new String(body, StandardCharsets.UTF_8))))
                 .transform(consumer);
         outcomes.then().block();
@@ -48,12 +42,22 @@ final class CrashingService {
         return Mono.fromRunnable(() -> System.out.println(moment)).then(Mono.never());
     }
 
-    private static void standBlocking(Moment moment) {
-        System.out.println(moment);
-        try {
-            new CountDownLatch(1).await();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
+    /** A delivery whose acknowledgement, which is due after the commit, does not leave the process. */
+    private record Unacknowledged(Delivery<byte[]> delivery) implements Delivery<byte[]> {
+
+        @Override
+        public byte[] payload() {
+            return delivery.payload();
+        }
+
+        @Override
+        public @Nullable String id() {
+            return delivery.id();
+        }
+
+        @Override
+        public Mono<Void> settle(Settlement settlement) {
+            return Mono.fromRunnable(() -> System.out.println(Moment.COMMITTED));
         }
     }
 }

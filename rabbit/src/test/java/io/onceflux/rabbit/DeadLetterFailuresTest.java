@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
 import io.onceflux.Effect;
+import io.onceflux.Health;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
 import io.onceflux.services.RabbitService;
@@ -54,6 +55,42 @@ class DeadLetterFailuresTest {
             running.stop();
         }
         assertThat(broker.deadLetters()).hasSize(1);
+    }
+
+    @Test
+    void withoutItsExchangeTheMessageIsNotAcknowledgedUntilItIsThereAgain() {
+        broker.declare();
+        String exchange = broker.exchangeOfDeadLetters();
+        RabbitOptions options =
+                broker.options().deadLettersTo(exchange, "given up").build();
+        try (Running running = Running.start(options, database.pool(6), REFUSES_BAD)) {
+            await().until(() -> broker.consumers() == 1);
+            broker.deleteExchange(exchange);
+            broker.publish("bad", "good");
+
+            await().until(() -> running.listener.settleFailures.size() >= 2);
+            await().until(() -> database.effectsOf("good") == 1);
+            assertThat(running.consumer.health().troubles())
+                    .extracting(Health.Trouble::what)
+                    .containsExactly("dead letters");
+            await("the original stays the broker's, and only that").until(() -> broker.unacknowledged() == 1);
+            assertThat(broker.ready(broker.deadLetterQueue())).isZero();
+
+            broker.exchangeOfDeadLetters();
+            broker.awaitDeadLetters(1);
+            broker.awaitNoBacklog();
+            assertThat(running.listener.lost)
+                    .as("the consumer's own channel is not touched")
+                    .isEmpty();
+            assertThat(running.consumer.health().status()).isEqualTo(Health.Status.UP);
+            running.stop();
+            broker.deleteExchange(exchange);
+        }
+        assertThat(broker.deadLetters())
+                .singleElement()
+                .satisfies(letter ->
+                        assertThat(letter.getEnvelope().getRoutingKey()).isEqualTo("given up"));
+        database.assertAppliedOnce(1);
     }
 
     @Test

@@ -7,6 +7,7 @@ import io.onceflux.Database;
 import io.onceflux.Health;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import io.onceflux.PermanentFailure;
 import io.onceflux.RecordingListener;
 import io.onceflux.services.RabbitService;
 import java.time.Duration;
@@ -97,6 +98,42 @@ class RidesOutBrokerFailuresTest {
         }
         database.assertAppliedOnce(51);
         assertThat(broker.deadLetters()).isEmpty();
+    }
+
+    @Test
+    void messagesThatFailAfterTheConnectionWasClosedAreDeadLetteredAndNotLost() {
+        AtomicInteger underWay = new AtomicInteger();
+        Sinks.Empty<Void> go = Sinks.empty();
+        List<String> good = ids(10);
+        List<String> bad = IntStream.range(0, 10).mapToObj(i -> "bad-" + i).toList();
+        IntStream.range(0, 10).forEach(i -> broker.publish(good.get(i), bad.get(i)));
+        try (Running running = Running.start(
+                broker.options().build(),
+                database.pool(21),
+                (order, db) -> Mono.defer(() -> {
+                            underWay.incrementAndGet();
+                            return go.asMono();
+                        })
+                        .then(
+                                order.id().startsWith("bad")
+                                        ? Mono.error(new PermanentFailure("refused"))
+                                        : order.apply(db)),
+                builder -> builder.lanes(20))) {
+            await().until(() -> underWay.get() >= 10);
+
+            broker.closeConnections();
+            await().until(() -> !running.listener.lost.isEmpty());
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+
+            await().until(() -> database.effects() == 10);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        database.assertAppliedOnce(10);
+        assertThat(broker.deadLetters())
+                .extracting(letter -> letter.getProps().getMessageId())
+                .containsAll(bad)
+                .doesNotContainAnyElementsOf(good);
     }
 
     @Test

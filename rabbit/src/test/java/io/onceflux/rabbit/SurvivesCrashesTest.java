@@ -9,6 +9,8 @@ import io.onceflux.Outcome;
 import io.onceflux.services.ForkedJvm;
 import io.onceflux.services.RabbitService;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -25,22 +27,23 @@ class SurvivesCrashesTest {
     }
 
     @Test
-    void aProcessKilledBetweenCommitAndAcknowledgementLeavesOneEffectAndADuplicate() {
-        kill(CrashingService.Moment.COMMITTED);
-        assertThat(database.effects()).as("committed before the kill").isEqualTo(1);
+    void aProcessKilledBetweenFiftyCommitsAndTheirAcknowledgementsLeavesFiftyEffectsAndDuplicates() {
+        kill(CrashingService.Moment.COMMITTED, 50);
+        database.assertAppliedOnce(50);
+        await().until(() -> broker.ready(broker.queue()) == 50);
 
         try (Running running = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
-            await().until(() -> running.outcomes.size() == 1);
+            await().until(() -> running.outcomes.size() == 50);
             broker.awaitNoBacklog();
-            assertThat(running.count(Outcome.Duplicate.class)).isEqualTo(1);
+            assertThat(running.count(Outcome.Duplicate.class)).isEqualTo(50);
             running.stop();
         }
-        database.assertAppliedOnce(1);
+        database.assertAppliedOnce(50);
     }
 
     @Test
     void aProcessKilledBetweenEffectAndCommitLeavesNothingAndTheRedeliveryApplies() {
-        kill(CrashingService.Moment.EFFECT_WRITTEN);
+        kill(CrashingService.Moment.EFFECT_WRITTEN, 1);
         assertThat(database.effects()).as("rolled back by the kill").isZero();
 
         try (Running running = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
@@ -52,16 +55,17 @@ class SurvivesCrashesTest {
         database.assertAppliedOnce(1);
     }
 
-    private void kill(CrashingService.Moment moment) {
+    private void kill(CrashingService.Moment moment, int messages) {
         broker.declare();
-        broker.publish("order-1");
+        broker.publish(IntStream.range(0, messages).mapToObj(n -> "order-" + n).toList());
         try (ForkedJvm service = ForkedJvm.start(
                 CrashingService.class,
                 RabbitService.shared().uri(),
                 broker.queue(),
                 database.r2dbcUrl(),
                 moment.name())) {
-            service.awaitLine(line -> line.equals(moment.name()), Duration.ofSeconds(60));
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> Collections.frequency(service.lines(), moment.name()) == messages);
             service.kill();
         }
     }

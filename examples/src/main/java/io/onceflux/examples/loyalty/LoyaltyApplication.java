@@ -21,16 +21,20 @@ public final class LoyaltyApplication {
     private LoyaltyApplication() {}
 
     public static void main(String[] args) {
-        RabbitOptions queue = RabbitOptions.queue(setting("LOYALTY_QUEUE"))
-                .uri(setting("LOYALTY_RABBIT_URI"))
-                .declare(QueueDeclaration.classic())
-                .build();
+        RabbitOptions queue = queue();
         ConnectionPool connections = connections(setting("LOYALTY_POSTGRES_URL"));
         LoyaltyService service = new LoyaltyService(queue, connections);
         Runtime.getRuntime()
                 .addShutdownHook(new Thread(
                         () -> service.stop().then(connections.disposeLater()).block(), "loyalty-stop"));
         service.run().then().block();
+    }
+
+    static RabbitOptions queue() {
+        return RabbitOptions.queue(setting("LOYALTY_QUEUE"))
+                .uri(setting("LOYALTY_RABBIT_URI"))
+                .declare(QueueDeclaration.classic())
+                .build();
     }
 
     /** One connection a lane, and one to probe the database. Without TCP_NODELAY a third of the throughput is lost. */
