@@ -5,18 +5,33 @@ import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.PossibleAuthenticationFailureException;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
+import java.net.Socket;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
-/** Opens connections that do not recover by themselves: what depends on one is opened anew with it. */
+/** Opens connections that do not recover by themselves: what depends on one is opened anew with it. Knows those that are open. */
 final class BrokerConnections {
+
+    /** The client's own ten minutes keep a thread for longer than any stop may take. */
+    private static final int LONGEST_ANSWER = 30_000;
 
     private final ConnectionFactory factory;
     private final RabbitOptions options;
+    private final Set<BrokerConnection> open = ConcurrentHashMap.newKeySet();
+    private volatile boolean closed;
 
     BrokerConnections(RabbitOptions options) {
         this.factory = options.connectionFactory().clone();
         this.factory.setAutomaticRecoveryEnabled(false);
         this.factory.setTopologyRecoveryEnabled(false);
+        int users = factory.getChannelRpcTimeout(); // 0 is for ever.
+        this.factory.setChannelRpcTimeout(users == 0 ? LONGEST_ANSWER : Math.min(users, LONGEST_ANSWER));
         this.options = options;
     }
 
@@ -25,9 +40,22 @@ final class BrokerConnections {
      *
      * @throws InvalidSetupException if the broker refuses the login
      */
-    Connection openNow(String purpose) throws IOException {
+    BrokerConnection openNow(String purpose) throws IOException {
+        AtomicReference<@Nullable Socket> socket = new AtomicReference<>();
+        BrokerConnection connection = new BrokerConnection(connect(purpose, socket), socket.get(), open::remove);
+        open.add(connection);
+        if (closed) { // In the meantime.
+            connection.cut();
+            throw new IOException("the source is closed");
+        }
+        return connection;
+    }
+
+    private Connection connect(String purpose, AtomicReference<@Nullable Socket> socket) throws IOException {
+        ConnectionFactory once = factory.clone();
+        once.setSocketConfigurator(factory.getSocketConfigurator().andThen(socket::set));
         try {
-            return factory.newConnection("onceflux " + options.queue() + " " + purpose);
+            return once.newConnection("onceflux " + options.queue() + " " + purpose);
         } catch (TimeoutException e) {
             throw new IOException("the broker did not answer in time", e);
         } catch (IOException e) {
@@ -39,6 +67,16 @@ final class BrokerConnections {
             }
             throw e;
         }
+    }
+
+    /** Cuts those that are still open, and those that are being opened as soon as they are. */
+    Mono<Void> close() {
+        return Flux.defer(() -> {
+                    closed = true;
+                    return Flux.fromIterable(open);
+                })
+                .flatMap(connection -> Mono.fromRunnable(connection::cut).subscribeOn(Schedulers.boundedElastic()))
+                .then();
     }
 
     private static boolean refusesLogin(IOException error) {

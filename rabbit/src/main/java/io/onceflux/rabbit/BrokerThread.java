@@ -1,21 +1,67 @@
 package io.onceflux.rabbit;
 
-import java.util.concurrent.Executors;
+import java.io.IOException;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.MonoSink;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
-/** A thread of its own for calls to the broker, which block and must not overlap. It keeps no process alive. */
+/**
+ * A thread of its own for calls to the broker, which block and must not overlap; they are made in the order in which they came.
+ * It keeps no process alive.
+ */
 final class BrokerThread {
+
+    private static final Logger log = LoggerFactory.getLogger(BrokerThread.class);
 
     private BrokerThread() {}
 
+    /** A scheduled executor, because event loops hand their calls over: Reactor sees to it that its queue does not hold them up. */
     static Scheduler start(String name) {
         return Schedulers.fromExecutorService(
-                Executors.newSingleThreadExecutor(task -> {
+                new ScheduledThreadPoolExecutor(1, task -> {
                     Thread thread = new Thread(task, name);
                     thread.setDaemon(true);
                     return thread;
                 }),
                 name);
+    }
+
+    /**
+     * Makes a call when its turn comes. If it is cancelled before, it is not made; once begun it goes on to its end, and is not
+     * interrupted.
+     */
+    static Mono<Void> call(Scheduler thread, BrokerCall call) {
+        return Mono.create(sink -> {
+            AtomicBoolean cancelled = new AtomicBoolean();
+            MonoSink<Void> caller = sink.onCancel(() -> cancelled.set(true));
+            thread.schedule(() -> make(call, caller, cancelled)); // What it returns would interrupt.
+        });
+    }
+
+    private static void make(BrokerCall call, MonoSink<Void> caller, AtomicBoolean cancelled) {
+        if (cancelled.get()) {
+            return;
+        }
+        try {
+            call.run();
+            caller.success();
+        } catch (IOException | RuntimeException e) {
+            if (cancelled.get()) {
+                log.debug("a call to the broker that nobody waits for any more failed", e);
+            } else {
+                caller.error(e);
+            }
+        }
+    }
+
+    /** A call that may block. */
+    @FunctionalInterface
+    interface BrokerCall {
+        void run() throws IOException;
     }
 }

@@ -2,51 +2,64 @@ package io.onceflux.rabbit;
 
 import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.Delivery;
 import io.onceflux.Settlement;
 import io.onceflux.rabbit.ConfirmedPublish.UnroutableException;
 import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
-import reactor.core.scheduler.Schedulers;
+import reactor.core.scheduler.Scheduler;
 
 /**
- * Publishes dead letters, mandatory and confirmed, one at a time, on a thread that may block and on a connection of its own: a broker that is short of
- * memory stops reading from connections that publish, and must go on reading acknowledgements.
+ * Publishes dead letters, mandatory and confirmed, one at a time, on a thread and a connection of its own: a broker that is short
+ * of memory stops reading from connections that publish, and must go on reading acknowledgements.
  *
  * <p>Reactor RabbitMQ's {@code Sender} is not used: it tells returned messages by a header that it adds, and that header would
  * become a part of the dead letter.
  */
 final class DeadLetterPublisher {
 
-    private static final Logger log = LoggerFactory.getLogger(DeadLetterPublisher.class);
-
     private final RabbitOptions options;
     private final BrokerConnections connections;
+    private final Scheduler thread;
+    private @Nullable BrokerConnection connection;
     private @Nullable Channel channel;
 
     DeadLetterPublisher(RabbitOptions options, BrokerConnections connections) {
         this.options = options;
         this.connections = connections;
+        this.thread = BrokerThread.start("onceflux-rabbit-dead-letters-" + options.queue());
     }
 
-    /** Completes when the broker has stored the dead letter. */
-    Mono<Void> publish(Delivery original, Settlement.DeadLetter why) {
-        return Mono.<Void>fromCallable(() -> {
-                    publishNow(original, why);
-                    return null;
-                })
-                .subscribeOn(Schedulers.boundedElastic());
+    /**
+     * Completes when the broker has stored the dead letter. If it is cancelled before its turn, nothing is published. What has
+     * begun goes on to its end, cancelled or not: its confirmation may still come, and to begin again would make a second copy.
+     *
+     * @param stored whether this message's dead letter is stored; who asks again waits for what has begun, and sees it there
+     */
+    Mono<Void> publish(Delivery original, Settlement.DeadLetter why, AtomicBoolean stored) {
+        return Mono.defer(() -> stored.get()
+                ? Mono.empty()
+                : BrokerThread.call(thread, () -> {
+                    if (!stored.get()) {
+                        publishNow(original, why);
+                        stored.set(true);
+                    }
+                }));
     }
 
+    /** Waits for what has begun. */
     Mono<Void> close() {
-        return Mono.<Void>fromRunnable(this::abandonChannel).subscribeOn(Schedulers.boundedElastic());
+        return BrokerThread.call(thread, this::abandonChannel);
     }
 
-    private synchronized void publishNow(Delivery original, Settlement.DeadLetter why) throws IOException {
+    Scheduler thread() {
+        return thread;
+    }
+
+    private void publishNow(Delivery original, Settlement.DeadLetter why) throws IOException {
         try {
             Channel confirming = channel();
             BasicProperties properties = DeadLetterMessage.properties(
@@ -70,26 +83,21 @@ final class DeadLetterPublisher {
         Channel open = channel;
         if (open == null || !open.isOpen()) {
             abandonChannel();
-            open = connections.openNow("dead letters").createChannel();
-            if (open == null) {
-                throw new IOException("the connection has no channel left");
-            }
+            BrokerConnection opened = connections.openNow("dead letters");
+            connection = opened;
+            open = opened.openChannel();
             open.confirmSelect();
             channel = open;
         }
         return open;
     }
 
-    private synchronized void abandonChannel() {
-        Channel old = channel;
+    private void abandonChannel() {
+        BrokerConnection old = connection;
+        connection = null;
         channel = null;
         if (old != null) {
-            Connection connection = old.getConnection();
-            try {
-                connection.abort(1_000);
-            } catch (RuntimeException e) {
-                log.debug("closing the connection for dead letters failed", e);
-            }
+            old.abort(Duration.ofSeconds(1));
         }
     }
 }

@@ -1,10 +1,10 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.Delivery;
 import com.rabbitmq.client.GetResponse;
 import java.io.IOException;
+import java.time.Duration;
 import reactor.core.publisher.SynchronousSink;
 import reactor.core.scheduler.Scheduler;
 
@@ -17,30 +17,35 @@ final class DeadLetterQueue {
     private final RabbitOptions options;
     private final String queue;
     private final Scheduler thread;
+    private final BrokerConnection connection;
     private final Channel channel;
     private long left;
 
-    private DeadLetterQueue(RabbitOptions options, String queue, Scheduler thread, Channel channel, long left) {
+    private DeadLetterQueue(
+            RabbitOptions options,
+            String queue,
+            Scheduler thread,
+            BrokerConnection connection,
+            Channel channel,
+            long left) {
         this.options = options;
         this.queue = queue;
         this.thread = thread;
+        this.connection = connection;
         this.channel = channel;
         this.left = left;
     }
 
     /** What comes in later is left alone: a message that fails again at once would be replayed without an end. */
     static DeadLetterQueue open(RabbitOptions options, String queue, Scheduler thread) throws IOException {
-        Connection connection = new BrokerConnections(options).openNow("dead letters");
+        BrokerConnection connection = new BrokerConnections(options).openNow("dead letters");
         try {
-            Channel channel = connection.createChannel();
-            if (channel == null) {
-                throw new IOException("the connection has no channel left");
-            }
+            Channel channel = connection.openChannel();
             channel.confirmSelect();
             long count = channel.queueDeclarePassive(queue).getMessageCount();
-            return new DeadLetterQueue(options, queue, thread, channel, count);
+            return new DeadLetterQueue(options, queue, thread, connection, channel, count);
         } catch (IOException | RuntimeException e) {
-            connection.abort(1_000);
+            connection.abort(Duration.ofSeconds(1));
             if (Refusals.isAbout(e, Refusals.NOT_FOUND)) {
                 throw new IOException("queue '%s' does not exist at %s".formatted(queue, options.broker()), e);
             }
@@ -74,6 +79,6 @@ final class DeadLetterQueue {
     }
 
     void close() {
-        channel.getConnection().abort(5_000);
+        connection.abort(Duration.ofSeconds(5));
     }
 }

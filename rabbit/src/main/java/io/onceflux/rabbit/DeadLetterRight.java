@@ -1,10 +1,10 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.TimeoutException;
 import org.slf4j.Logger;
@@ -37,7 +37,7 @@ final class DeadLetterRight {
         if (!options.deadLetterExchange().isEmpty()) {
             return;
         }
-        Connection connection = connections.openNow("right to publish dead letters");
+        BrokerConnection connection = connections.openNow("right to publish dead letters");
         try {
             publishToNobody(connection);
         } catch (TimeoutException e) {
@@ -56,15 +56,13 @@ final class DeadLetterRight {
             }
             throw e;
         } finally {
-            connection.abort(1_000);
+            connection.abort(Duration.ofSeconds(1));
         }
     }
 
-    private void publishToNobody(Connection connection) throws IOException, InterruptedException, TimeoutException {
-        Channel channel = connection.createChannel();
-        if (channel == null) {
-            throw new IOException("the connection has no channel left");
-        }
+    private void publishToNobody(BrokerConnection connection)
+            throws IOException, InterruptedException, TimeoutException {
+        Channel channel = connection.openChannel();
         channel.confirmSelect();
         channel.basicPublish("", UUID.randomUUID().toString(), null, new byte[0]);
         channel.waitForConfirms(options.confirmLimit().toMillis());

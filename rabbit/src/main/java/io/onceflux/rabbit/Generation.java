@@ -1,19 +1,22 @@
 package io.onceflux.rabbit;
 
+import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ShutdownSignalException;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
 import reactor.rabbitmq.ConsumeOptions;
 import reactor.rabbitmq.Receiver;
 import reactor.rabbitmq.ReceiverOptions;
@@ -27,20 +30,22 @@ import reactor.rabbitmq.ReceiverOptions;
 final class Generation {
 
     private static final Logger log = LoggerFactory.getLogger(Generation.class);
+    private static final Duration CLOSING = Duration.ofSeconds(3);
 
     private final RabbitOptions options;
     private final Intake intake;
-    private final Connection connection;
+    private final BrokerConnection connection;
     private final DeadLetterPublisher deadLetters;
     private final Scheduler broker;
     private final String consumerTag = "onceflux-" + UUID.randomUUID();
     private volatile @Nullable Channel channel;
+    private volatile @Nullable IOException unanswered;
     private boolean accepted;
 
     Generation(
             RabbitOptions options,
             Intake intake,
-            Connection connection,
+            BrokerConnection connection,
             DeadLetterPublisher deadLetters,
             Scheduler broker) {
         this.options = options;
@@ -57,8 +62,9 @@ final class Generation {
      * @param whenAccepted called on the broker's thread when the broker has accepted the consumer
      */
     Flux<Delivery<byte[]>> deliveries(int prefetch, Runnable whenAccepted) {
-        Receiver receiver = new Receiver(
-                new ReceiverOptions().connectionMono(Mono.just(connection)).connectionSubscriptionScheduler(broker));
+        Receiver receiver = new Receiver(new ReceiverOptions()
+                .connectionMono(Mono.just(connection.client()))
+                .connectionSubscriptionScheduler(broker));
         ConsumeOptions consuming = new ConsumeOptions()
                 .qos(prefetch)
                 .consumerTag(consumerTag)
@@ -69,8 +75,9 @@ final class Generation {
                 });
         // When the consumer stops, the broker is asked for no more, but the channel stays open for the answers that are
         // due: the second publisher never emits, so it never ends the first.
-        Mono<Delivery<byte[]>> intakeEnded =
-                intake.stopRequested().then(onBrokerThread(this::endIntake)).then(Mono.never());
+        Mono<Delivery<byte[]>> intakeEnded = intake.stopRequested()
+                .then(BrokerThread.call(broker, this::endIntake))
+                .then(Mono.never());
         // Closed first: the receiver would cancel the consumer once more after intake was ended, which fails and is
         // logged.
         return receiver.consumeManualAck(options.queue(), consuming)
@@ -93,6 +100,10 @@ final class Generation {
 
     /** On the broker's thread, so that the broker's answer to the consumer has been noted. */
     private Throwable whyEnded(Throwable error) {
+        IOException givenUp = unanswered;
+        if (givenUp != null) {
+            return givenUp;
+        }
         Channel last = channel;
         ShutdownSignalException closed = last == null ? null : last.getCloseReason();
         Throwable why = closed == null || closed.isInitiatedByApplication() ? error : closed;
@@ -108,15 +119,43 @@ final class Generation {
 
     boolean isCurrent() {
         Channel open = channel;
-        return open != null && open.isOpen();
+        return unanswered == null && open != null && open.isOpen();
     }
 
     Mono<Void> acknowledge(long deliveryTag) {
-        return onBrokerThread(() -> openChannel().basicAck(deliveryTag, false));
+        return answer(channel -> channel.basicAck(deliveryTag, false));
     }
 
     Mono<Void> requeue(long deliveryTag) {
-        return onBrokerThread(() -> openChannel().basicNack(deliveryTag, false, true));
+        return answer(channel -> channel.basicNack(deliveryTag, false, true));
+    }
+
+    /**
+     * An answer that is not written would leave the broker waiting for it for as long as the channel lives. So it ends the
+     * generation, and the broker delivers again.
+     */
+    private Mono<Void> answer(Answer answer) {
+        return Mono.defer(() -> {
+            AtomicBoolean written = new AtomicBoolean();
+            return BrokerThread.call(broker, () -> {
+                        answer.on(openChannel());
+                        written.set(true);
+                    })
+                    .doOnError(error -> giveUp(new IOException("an answer to the broker failed", error)))
+                    .doOnCancel(() -> {
+                        if (!written.get()) {
+                            giveUp(new IOException("an answer to the broker could not be written in time"));
+                        }
+                    });
+        });
+    }
+
+    /** From any thread, which must not block: the broker's own may be stuck. */
+    private void giveUp(IOException why) {
+        if (isCurrent()) {
+            unanswered = why;
+            Schedulers.boundedElastic().schedule(connection::cut);
+        }
     }
 
     DeadLetterPublisher deadLetters() {
@@ -124,19 +163,23 @@ final class Generation {
     }
 
     Mono<Void> close() {
-        return onBrokerThread(this::closeNow);
+        return BrokerThread.call(broker, this::closeNow);
     }
 
     /** The channel is closed with its connection. */
     private void closeNow() {
-        connection.abort(5_000);
+        connection.abort(CLOSING);
     }
 
+    /** Not waiting for the broker's answer, because the acknowledgements that are due would wait behind it. */
     private void endIntake() {
         Channel open = channel;
         if (open != null && open.isOpen()) {
             try {
-                open.basicCancel(consumerTag);
+                open.asyncRpc(new AMQP.Basic.Cancel.Builder()
+                        .consumerTag(consumerTag)
+                        .nowait(true)
+                        .build());
             } catch (IOException | RuntimeException e) {
                 log.debug("the channel was lost while its consumer was cancelled", e);
             }
@@ -145,23 +188,15 @@ final class Generation {
 
     private Channel openChannel() throws IOException {
         Channel open = channel;
-        if (open == null || !open.isOpen()) {
+        if (open == null || !isCurrent()) {
             throw new IOException("the channel is lost; the broker delivers its messages again");
         }
         return open;
     }
 
-    private Mono<Void> onBrokerThread(BrokerCall call) {
-        return Mono.<Void>fromCallable(() -> {
-                    call.run();
-                    return null;
-                })
-                .subscribeOn(broker);
-    }
-
-    /** A call that may block. */
+    /** Acknowledges or gives back. */
     @FunctionalInterface
-    private interface BrokerCall {
-        void run() throws IOException;
+    private interface Answer {
+        void on(Channel channel) throws IOException;
     }
 }

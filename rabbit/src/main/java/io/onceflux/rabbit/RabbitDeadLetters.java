@@ -88,6 +88,6 @@ public final class RabbitDeadLetters implements DeadLetters {
     }
 
     private static Mono<Void> closed(DeadLetterQueue queue, Scheduler thread) {
-        return Mono.<Void>fromRunnable(queue::close).subscribeOn(thread);
+        return BrokerThread.call(thread, queue::close);
     }
 }

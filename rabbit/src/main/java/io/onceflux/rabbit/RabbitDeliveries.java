@@ -26,7 +26,13 @@ public final class RabbitDeliveries {
      *
      * <p>Deliveries are emitted on a thread of the RabbitMQ client. Demand does not reach the broker; the prefetch bounds what
      * waits here. Settling completes on a thread of the source when the answer is written to the socket, which the broker does
-     * not confirm; for a dead letter after its copy is confirmed and then the original acknowledged.
+     * not confirm; for a dead letter after its copy is confirmed and then the original acknowledged. An acknowledgement or a
+     * requeue that is cancelled before it is written, as by a time limit, gives the connection up: the channel's deliveries are
+     * not current any more, and come again. The publishing of a dead letter that is cancelled goes on if it has begun, and
+     * settling the delivery again waits for it; if it has not, nothing is published.
+     *
+     * <p>Closing takes at most ten seconds, also if the broker does not answer; {@link
+     * io.onceflux.ConsumerListener#onSourceClosed} tells.
      *
      * <p>A dead letter has the body, headers and properties of the original, and headers {@code x-onceflux-...} that say where it
      * came from and why it was given up. Where the original's headers leave too little room in a frame of the connection, these

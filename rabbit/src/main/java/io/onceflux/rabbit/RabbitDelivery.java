@@ -14,6 +14,7 @@ final class RabbitDelivery implements Delivery<byte[]> {
     private final Generation generation;
     private final RabbitOptions options;
     private final AtomicBoolean settled = new AtomicBoolean();
+    private final AtomicBoolean deadLetterStored = new AtomicBoolean();
 
     RabbitDelivery(com.rabbitmq.client.Delivery message, Generation generation, RabbitOptions options) {
         this.message = message;
@@ -55,7 +56,10 @@ final class RabbitDelivery implements Delivery<byte[]> {
     private Mono<Void> answer(Settlement settlement) {
         long tag = message.getEnvelope().getDeliveryTag();
         if (settlement instanceof Settlement.DeadLetter why) {
-            return generation.deadLetters().publish(message, why).then(generation.acknowledge(tag));
+            return generation
+                    .deadLetters()
+                    .publish(message, why, deadLetterStored)
+                    .then(generation.acknowledge(tag));
         }
         return settlement instanceof Settlement.Requeue ? generation.requeue(tag) : generation.acknowledge(tag);
     }

@@ -6,11 +6,12 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What to consume, and how. Immutable; start with {@link #queue}.
+ * What to consume, and how. Immutable; start with {@link #queue}. Names have at most 255 bytes, durations 365 days.
  *
  * @param queue the queue to consume
  * @param connectionFactory the client's own factory, with address, credentials, TLS, heartbeat and timeouts. It is copied;
- *     automatic recovery is switched off in the copy, because deliveries subscribe again themselves.
+ *     automatic recovery is switched off in the copy, because deliveries subscribe again themselves, and the broker's answers
+ *     are waited for no longer than 30 s (channelRpcTimeout).
  * @param prefetch how many unacknowledged messages the broker sends at most, 1 to 65,535; null, the default, for the
  *     {@code maxInFlight} of the consumer that subscribes
  * @param messageIdHeader the header that has the message's id; null, the default, for the property {@code message-id}
@@ -21,7 +22,8 @@ import org.jspecify.annotations.Nullable;
  *     default 200 ms
  * @param maxBackoff the longest such pause; default 10 s
  * @param startLimit how long the broker may be away at the start, before the start fails; default 1 minute
- * @param confirmLimit how long the broker may take to confirm a dead letter, before it is tried again; default 5 s
+ * @param confirmLimit how long the broker may take to confirm a dead letter, before it is tried again; default 5 s.
+ *     What is confirmed later is there twice
  * @param consumerTimeout the broker's {@code consumer_timeout}: after it, the broker takes an unacknowledged message back.
  *     Only compared with what the consumer may need; default 30 minutes, as the broker's
  */
@@ -43,29 +45,30 @@ public record RabbitOptions(
 
     /** Checks every part. */
     public RabbitOptions {
-        require(!queue.isBlank(), "queue must not be blank");
-        require(
+        Checked.filled("queue", queue);
+        Checked.present("connectionFactory", connectionFactory);
+        Checked.that(
                 prefetch == null || (prefetch > 0 && prefetch <= LARGEST_PREFETCH),
                 "prefetch must be from 1 to " + LARGEST_PREFETCH + ", but is " + prefetch);
-        require(messageIdHeader == null || !messageIdHeader.isBlank(), "messageIdHeader must not be blank");
-        positive("minBackoff", minBackoff);
-        positive("maxBackoff", maxBackoff);
-        positive("startLimit", startLimit);
-        positive("confirmLimit", confirmLimit);
-        positive("consumerTimeout", consumerTimeout);
-        require(
+        if (messageIdHeader != null) {
+            Checked.filled("messageIdHeader", messageIdHeader);
+        }
+        Checked.name("deadLetterExchange", deadLetterExchange);
+        Checked.name("deadLetterRoutingKey", deadLetterRoutingKey);
+        if (deadLetterExchange.isEmpty()) { // Which takes the routing key as the name of a queue.
+            Checked.filled("deadLetterRoutingKey", deadLetterRoutingKey);
+            Checked.that(
+                    !deadLetterRoutingKey.equals(queue),
+                    "deadLetterRoutingKey must not be the queue itself: its dead letters would be consumed again, and again");
+        }
+        Checked.limit("minBackoff", minBackoff);
+        Checked.limit("maxBackoff", maxBackoff);
+        Checked.limit("startLimit", startLimit);
+        Checked.limit("confirmLimit", confirmLimit);
+        Checked.limit("consumerTimeout", consumerTimeout);
+        Checked.that(
                 minBackoff.compareTo(maxBackoff) <= 0,
                 "minBackoff (%s) must not be longer than maxBackoff (%s)".formatted(minBackoff, maxBackoff));
-    }
-
-    private static void positive(String property, Duration value) {
-        require(value.toMillis() > 0, property + " must be at least 1 ms, but is " + value);
-    }
-
-    private static void require(boolean holds, String sentence) {
-        if (!holds) {
-            throw new InvalidSetupException(sentence);
-        }
     }
 
     /** Starts to describe the consumption of a queue. */
@@ -118,16 +121,15 @@ public record RabbitOptions(
             return this;
         }
 
-        /** Sets the address and credentials of the broker, such as {@code amqps://user:password@host/vhost}. */
+        /**
+         * Sets the address and credentials of the broker, such as {@code amqps://user:password@host/vhost}. What a URI does not
+         * allow in user, password or virtual host is percent-encoded; a host whose name has an underscore cannot be named so, but
+         * with {@link #connectionFactory}.
+         *
+         * @throws InvalidSetupException if a part of it cannot be told; the password is not repeated
+         */
         public Builder uri(String uri) {
-            ConnectionFactory factory = new ConnectionFactory();
-            try {
-                factory.setUri(uri);
-            } catch (Exception e) { // Its message repeats the URI, and so the password.
-                throw new InvalidSetupException("uri must be like amqp://user:password@host:5672/vhost ("
-                        + e.getClass().getSimpleName() + ")");
-            }
-            return connectionFactory(factory);
+            return connectionFactory(BrokerUri.factory(Checked.present("uri", uri)));
         }
 
         /** Sets {@link RabbitOptions#prefetch}. */
@@ -138,7 +140,7 @@ public record RabbitOptions(
 
         /** Takes the message's id from a header: text, bytes that are UTF-8, or a whole number. */
         public Builder messageIdFromHeader(String header) {
-            this.messageIdHeader = header;
+            this.messageIdHeader = Checked.present("messageIdHeader", header);
             return this;
         }
 
@@ -151,7 +153,7 @@ public record RabbitOptions(
 
         /** Declares the queue and {@code <queue>.dlq} whenever it subscribes. */
         public Builder declare(QueueDeclaration queues) {
-            this.declaration = queues;
+            this.declaration = Checked.present("declaration", queues);
             return this;
         }
 

@@ -1,11 +1,12 @@
 package io.onceflux.rabbit;
 
-import com.rabbitmq.client.Connection;
 import io.onceflux.Backoff;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
@@ -17,7 +18,12 @@ import reactor.util.retry.Retry;
  */
 final class RabbitSource {
 
-    private static final Duration CLOSING = Duration.ofSeconds(10);
+    private static final Logger log = LoggerFactory.getLogger(RabbitSource.class);
+
+    /** What is due gets so long; what hangs then is cut, and all of it ends within ten seconds. */
+    private static final Duration DUE_LIMIT = Duration.ofSeconds(6);
+
+    private static final Duration THREADS_LIMIT = Duration.ofSeconds(1);
 
     private final RabbitOptions options;
     private final Intake intake;
@@ -53,14 +59,14 @@ final class RabbitSource {
     }
 
     private Generation open() throws Exception {
-        Connection connection = connections.openNow("consumer");
+        BrokerConnection connection = connections.openNow("consumer");
         try {
             topology.ensure(connection);
             if (!hasConsumed) {
                 deadLetterRight.require();
             }
         } catch (Exception e) {
-            connection.abort(1_000);
+            connection.abort(Duration.ofSeconds(1));
             throw e;
         }
         return new Generation(options, intake, connection, deadLetters, broker);
@@ -101,14 +107,29 @@ final class RabbitSource {
         return Mono.delay(pause);
     }
 
-    /** What was due on the broker's thread is done first. */
+    /**
+     * What was due on the broker's threads is done first, for as long as the limit. Then no connection is left, whatever those
+     * threads are stuck in: a broker that wakes up later must not keep messages for a consumer that is gone.
+     */
     Mono<Void> close() {
-        return Mono.fromRunnable(() -> {})
-                .subscribeOn(broker)
-                .then(deadLetters.close())
-                .then(Mono.defer(broker::disposeGracefully))
-                .timeout(CLOSING)
-                .onErrorResume(error -> Mono.fromRunnable(broker::dispose))
-                .then(Mono.fromRunnable(() -> intake.listener().onSourceClosed(options.source())));
+        Mono<Void> due = BrokerThread.call(broker, () -> {});
+        return within(DUE_LIMIT, Mono.when(due, deadLetters.close()))
+                .then(connections.close())
+                .then(within(
+                        THREADS_LIMIT,
+                        Mono.when(
+                                broker.disposeGracefully(), deadLetters.thread().disposeGracefully())))
+                .then(Mono.fromRunnable(() -> {
+                    broker.dispose();
+                    deadLetters.thread().dispose();
+                    intake.listener().onSourceClosed(options.source());
+                }));
+    }
+
+    private static Mono<Void> within(Duration limit, Mono<Void> closing) {
+        return closing.timeout(limit).onErrorResume(error -> {
+            log.debug("a source did not close as it should", error);
+            return Mono.empty();
+        });
     }
 }

@@ -1,7 +1,6 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.util.concurrent.TimeoutException;
@@ -15,7 +14,7 @@ final class Topology {
         this.options = options;
     }
 
-    void ensure(Connection connection) throws IOException {
+    void ensure(BrokerConnection connection) throws IOException {
         QueueDeclaration declaration = options.declaration();
         boolean toDefaultExchange = options.deadLetterExchange().isEmpty();
         String deadLetterQueue = options.deadLetterRoutingKey();
@@ -42,7 +41,7 @@ final class Topology {
         }
     }
 
-    private void declare(Connection connection, String queue, java.util.Map<String, Object> arguments)
+    private void declare(BrokerConnection connection, String queue, java.util.Map<String, Object> arguments)
             throws IOException {
         onOwnChannel(
                 connection,
@@ -51,14 +50,14 @@ final class Topology {
                         .formatted(queue, options.broker()));
     }
 
-    private void requireQueue(Connection connection, String queue, String mend) throws IOException {
+    private void requireQueue(BrokerConnection connection, String queue, String mend) throws IOException {
         onOwnChannel(
                 connection,
                 channel -> channel.queueDeclarePassive(queue),
                 "Queue '%s' does not exist at %s. %s".formatted(queue, options.broker(), mend));
     }
 
-    private void requireExchange(Connection connection, String exchange) throws IOException {
+    private void requireExchange(BrokerConnection connection, String exchange) throws IOException {
         onOwnChannel(
                 connection,
                 channel -> channel.exchangeDeclarePassive(exchange),
@@ -67,11 +66,8 @@ final class Topology {
     }
 
     /** A refusal closes the channel, so every question has its own. */
-    private void onOwnChannel(Connection connection, BrokerCall call, String sentence) throws IOException {
-        Channel channel = connection.createChannel();
-        if (channel == null) {
-            throw new IOException("the connection has no channel left");
-        }
+    private void onOwnChannel(BrokerConnection connection, BrokerCall call, String sentence) throws IOException {
+        Channel channel = connection.openChannel();
         try {
             call.on(channel);
             channel.close();

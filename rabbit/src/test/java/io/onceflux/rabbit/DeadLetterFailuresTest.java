@@ -8,8 +8,6 @@ import io.onceflux.Effect;
 import io.onceflux.Health;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
-import io.onceflux.services.RabbitService;
-import java.time.Duration;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -116,26 +114,5 @@ class DeadLetterFailuresTest {
         }
         assertThat(broker.deadLetters()).hasSize(1);
         assertThat(database.effects()).isEqualTo(1);
-    }
-
-    @Test
-    void aBrokerThatIsShortOfMemoryConfirmsLaterAndAcknowledgementsGoOn() {
-        try (RabbitService own = RabbitService.start();
-                Broker alarmed = Broker.on(own)) {
-            alarmed.declare();
-            alarmed.publish("bad", "good");
-            own.ctl("set_vm_memory_high_watermark", "absolute", "1MB");
-            try (Running running = Running.start(
-                    alarmed.options().confirmLimit(Duration.ofSeconds(1)).build(), database.pool(6), REFUSES_BAD)) {
-                await().until(() -> running.listener.settleFailures.size() >= 2);
-                await().until(() -> database.effectsOf("good") == 1);
-                await().until(() -> alarmed.backlog() == 1);
-
-                own.ctl("set_vm_memory_high_watermark", "absolute", "512MB");
-                alarmed.awaitNoBacklog();
-                assertThat(alarmed.deadLetters()).isNotEmpty();
-                running.stop();
-            }
-        }
     }
 }

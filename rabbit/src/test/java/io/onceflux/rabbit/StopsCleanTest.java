@@ -126,7 +126,7 @@ class StopsCleanTest {
         } finally {
             System.setErr(stderr);
         }
-        assertThat(log.toString(StandardCharsets.UTF_8)).doesNotContain("reactor.rabbitmq");
+        assertThat(log.toString(StandardCharsets.UTF_8)).doesNotContain("reactor.rabbitmq", "com.rabbitmq");
     }
 
     private long threadsOfTheSource() {
