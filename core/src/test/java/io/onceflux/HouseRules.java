@@ -73,6 +73,13 @@ public final class HouseRules {
                     "a statement is found where its table is; connections that hand on to others write none of their own");
 
     @ArchTest
+    public static final ArchRule NOTHING_IS_DESERIALIZED = noClasses()
+            .should()
+            .dependOnClassesThat()
+            .haveFullyQualifiedName("java.io.ObjectInputStream")
+            .because("bytes that come from a broker must not choose which classes are loaded");
+
+    @ArchTest
     public static final ArchRule PACKAGES_ARE_FREE_OF_CYCLES =
             slices().matching("io.onceflux.(**)").should().beFreeOfCycles().allowEmptyShould(true);
 

@@ -1,6 +1,7 @@
 package io.onceflux.rabbit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.rabbitmq.client.ConnectionFactory;
@@ -10,12 +11,16 @@ import io.onceflux.Order;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
+import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import io.r2dbc.postgresql.client.SSLMode;
 import java.net.ServerSocket;
 import java.nio.file.Path;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Map;
 import javax.net.ssl.SSLContext;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.r2dbc.core.DatabaseClient;
@@ -27,59 +32,103 @@ class TlsTest {
     @TempDir
     Path folder;
 
+    private final SSLContext trustedByTheJvm = defaultContext();
+
+    @AfterEach
+    void restore() {
+        SSLContext.setDefault(trustedByTheJvm);
+    }
+
     @Test
-    void aMessageThatComesOverTlsIsAppliedOnceOverTls() throws Exception {
+    void messagesThatComeOverTlsAreAppliedOnceOverTlsAndOnlyFromAServerThatIsTrusted() throws Exception {
         TestCertificate certificate = TestCertificate.in(folder);
-        int tlsPort = freePort();
+        String trusted = certificate.certificateFile().toString();
+        int port = freePort();
         try (PostgresService postgres = PostgresService.start(Map.of("ssl_min_protocol_version", "TLSv1.2"));
                 RabbitService rabbit = RabbitService.start(Map.of(
-                        "listeners.ssl.1", "127.0.0.1:" + tlsPort,
-                        "ssl_options.certfile", certificate.certificateFile().toString(),
-                        "ssl_options.keyfile", certificate.keyFile().toString()));
+                        "listeners.ssl.1",
+                        "127.0.0.1:" + port,
+                        "ssl_options.certfile",
+                        trusted,
+                        "ssl_options.keyfile",
+                        certificate.keyFile().toString()));
                 Database database = Database.on(postgres);
                 Broker broker = Broker.on(rabbit)) {
             switchTlsOn(database, certificate);
-            ConnectionPool pool = database.pool(
-                    6,
-                    database.configuration()
-                            .sslMode(SSLMode.VERIFY_CA)
-                            .sslRootCert(certificate.certificateFile().toString()));
+            assertRefused(overTls(database, "localhost"), "certification path");
+            assertRefused(overTls(database, "127.0.0.1").sslRootCert(trusted), "127.0.0.1 found");
+            ConnectionPool pool =
+                    database.pool(6, overTls(database, "localhost").sslRootCert(trusted));
             broker.declare();
             broker.publish("order-1", "order-2", "order-1");
 
-            try (Running distrusting =
-                    Running.start(options(broker, tlsPort, SSLContext.getDefault()), pool, Order::apply)) {
-                await().atMost(Duration.ofSeconds(20)).until(() -> distrusting.error.get() != null);
-                assertThat(distrusting.error.get()).isInstanceOf(InvalidSetupException.class);
-            }
+            assertRefused(byUri(broker, "localhost", port), pool, "certification path");
+            SSLContext.setDefault(certificate.trustedAlone());
+            assertRefused(byUri(broker, "127.0.0.1", port), pool, "127.0.0.1 found");
+            SSLContext.setDefault(trustedByTheJvm);
             assertThat(database.effects()).isZero();
 
-            try (Running running = Running.start(
-                    options(broker, tlsPort, certificate.trustedAlone()),
-                    pool,
-                    (order, db) -> requireTls(db).then(order.apply(db)))) {
+            ConnectionFactory factory = broker.factory();
+            factory.setHost("localhost");
+            factory.setPort(port);
+            factory.useSslProtocol(certificate.trustedAlone());
+            factory.enableHostnameVerification();
+            RabbitOptions options = broker.options().connectionFactory(factory).build();
+            try (Running running =
+                    Running.start(options, pool, (order, db) -> requireTls(db).then(order.apply(db)))) {
                 await().until(() -> running.outcomes.size() == 3);
                 broker.awaitNoBacklog();
-                assertThat(rabbit.ctl("-q", "list_connections", "ssl", "state"))
+                assertThat(rabbit.ctl("-q", "list_connections", "ssl"))
                         .as("connections of the consumer")
                         .contains("true")
                         .doesNotContain("false");
                 running.stop();
             }
-            database.assertAppliedOnce(2);
+            SSLContext.setDefault(certificate.trustedAlone());
+            broker.publish("order-3");
+            try (Running running = Running.start(byUri(broker, "localhost", port), pool, Order::apply)) {
+                await().until(() -> running.outcomes.size() == 1);
+                broker.awaitNoBacklog();
+                running.stop();
+            }
+            database.assertAppliedOnce(3);
             assertThat(broker.deadLetters()).isEmpty();
         }
     }
 
-    private static RabbitOptions options(Broker broker, int tlsPort, SSLContext trusted) {
-        ConnectionFactory factory = broker.factory();
-        factory.setPort(tlsPort);
-        factory.useSslProtocol(trusted);
-        factory.enableHostnameVerification();
+    private static PostgresqlConnectionConfiguration.Builder overTls(Database database, String host) {
+        return database.configuration().host(host).sslMode(SSLMode.VERIFY_FULL);
+    }
+
+    private static void assertRefused(PostgresqlConnectionConfiguration.Builder configuration, String because) {
+        assertThatThrownBy(() -> new PostgresqlConnectionFactory(configuration.build())
+                        .create()
+                        .block(Duration.ofSeconds(10)))
+                .hasStackTraceContaining(because);
+    }
+
+    private static RabbitOptions byUri(Broker broker, String host, int port) {
         return broker.options()
-                .connectionFactory(factory)
-                .startLimit(Duration.ofSeconds(2))
+                .uri("amqps://guest:guest@" + host + ":" + port)
+                .startLimit(Duration.ofSeconds(1))
                 .build();
+    }
+
+    private static void assertRefused(RabbitOptions options, ConnectionPool pool, String because) {
+        try (Running running = Running.start(options, pool, Order::apply)) {
+            await().atMost(Duration.ofSeconds(20)).until(() -> running.error.get() != null);
+            assertThat(running.error.get())
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessageContaining(because);
+        }
+    }
+
+    private static SSLContext defaultContext() {
+        try {
+            return SSLContext.getDefault();
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static Mono<Void> requireTls(DatabaseClient db) {
