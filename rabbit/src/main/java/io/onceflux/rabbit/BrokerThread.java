@@ -50,7 +50,7 @@ final class BrokerThread {
         try {
             call.run();
             caller.success();
-        } catch (IOException | RuntimeException e) {
+        } catch (Throwable e) { // An Error too, or its caller would wait for a signal that never comes.
             if (cancelled.get()) {
                 log.debug("a call to the broker that nobody waits for any more failed", e);
             } else {
