@@ -10,7 +10,9 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import reactor.core.Disposable;
 import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
 
 /**
  * A connection that ends when it is told to, whatever a thread is stuck in with it. The client's own abort says good-bye first:
@@ -57,6 +59,11 @@ final class BrokerConnection {
         } finally {
             watch.dispose();
         }
+    }
+
+    /** Cuts the connection after a time, unless what is returned is disposed before. */
+    Disposable cutAfter(Duration limit) {
+        return Schedulers.boundedElastic().schedule(this::cut, limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
     /** Closes the socket under whoever uses it, who gets an error. Blocks for a second or two at most. Does not fail. */

@@ -7,19 +7,24 @@ import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
+import reactor.core.Disposable;
 
 /** Publishes one message, mandatory and confirmed, and returns only when a queue has it. Blocks. */
 final class ConfirmedPublish {
 
+    /** For the wait for the confirmation to end first: it tells better what happened. */
+    private static final Duration GRACE = Duration.ofSeconds(1);
+
     private ConfirmedPublish() {}
 
     /**
-     * Publishes on a channel with confirms, which nobody else uses meanwhile. After an exception other than that nothing takes
+     * Publishes on a channel with confirms of the connection, which nobody else uses meanwhile. After an exception other than that nothing takes
      * the message, the channel must not be used any more: a confirmation may still come.
      *
      * @throws UnroutableException if no queue takes the message
      */
     static void publish(
+            BrokerConnection connection,
             Channel confirming,
             String exchange,
             String routingKey,
@@ -30,8 +35,11 @@ final class ConfirmedPublish {
         AtomicReference<@Nullable String> returned = new AtomicReference<>();
         confirming.clearReturnListeners();
         confirming.addReturnListener(message -> returned.set(message.getReplyText()));
-        confirming.basicPublish(exchange, routingKey, true, properties, body);
+        // A broker that is short of memory reads nothing, and a large message then hangs before its confirmation is
+        // waited for.
+        Disposable late = connection.cutAfter(limit.plus(GRACE));
         try {
+            confirming.basicPublish(exchange, routingKey, true, properties, body);
             if (!confirming.waitForConfirms(limit.toMillis())) {
                 throw new IOException("the broker refused the message (basic.nack)");
             }
@@ -40,6 +48,8 @@ final class ConfirmedPublish {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted while waiting for the confirmation of a message", e);
+        } finally {
+            late.dispose();
         }
         if (returned.get() != null) { // A returned message is confirmed too, after it was returned.
             throw new UnroutableException(

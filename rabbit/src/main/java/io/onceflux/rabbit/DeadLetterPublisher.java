@@ -21,11 +21,12 @@ import reactor.core.scheduler.Scheduler;
  */
 final class DeadLetterPublisher {
 
+    private static final Duration ABORT_LIMIT = Duration.ofSeconds(1);
+
     private final RabbitOptions options;
     private final BrokerConnections connections;
     private final Scheduler thread;
-    private @Nullable BrokerConnection connection;
-    private @Nullable Channel channel;
+    private @Nullable Confirming confirming;
 
     DeadLetterPublisher(RabbitOptions options, BrokerConnections connections) {
         this.options = options;
@@ -61,11 +62,12 @@ final class DeadLetterPublisher {
 
     private void publishNow(Delivery original, Settlement.DeadLetter why) throws IOException {
         try {
-            Channel confirming = channel();
+            Confirming open = confirming();
             BasicProperties properties = DeadLetterMessage.properties(
-                    original, options.queue(), why, confirming.getConnection().getFrameMax());
+                    original, options.queue(), why, open.connection().client().getFrameMax());
             ConfirmedPublish.publish(
-                    confirming,
+                    open.connection(),
+                    open.channel(),
                     options.deadLetterExchange(),
                     options.deadLetterRoutingKey(),
                     properties,
@@ -79,25 +81,36 @@ final class DeadLetterPublisher {
         }
     }
 
-    private Channel channel() throws IOException {
-        Channel open = channel;
-        if (open == null || !open.isOpen()) {
+    private Confirming confirming() throws IOException {
+        Confirming open = confirming;
+        if (open == null || !open.channel().isOpen()) {
             abandonChannel();
-            BrokerConnection opened = connections.openNow("dead letters");
-            connection = opened;
-            open = opened.openChannel();
-            open.confirmSelect();
-            channel = open;
+            open = Confirming.on(connections.openNow("dead letters"));
+            confirming = open;
         }
         return open;
     }
 
     private void abandonChannel() {
-        BrokerConnection old = connection;
-        connection = null;
-        channel = null;
+        Confirming old = confirming;
+        confirming = null;
         if (old != null) {
-            old.abort(Duration.ofSeconds(1));
+            old.connection().abort(ABORT_LIMIT);
+        }
+    }
+
+    /** A connection and its one channel. */
+    private record Confirming(BrokerConnection connection, Channel channel) {
+
+        static Confirming on(BrokerConnection connection) throws IOException {
+            try {
+                Channel channel = connection.openChannel();
+                channel.confirmSelect();
+                return new Confirming(connection, channel);
+            } catch (IOException | RuntimeException e) {
+                connection.abort(ABORT_LIMIT);
+                throw e;
+            }
         }
     }
 }

@@ -74,7 +74,13 @@ final class DeadLetterQueue {
 
     void giveBack(KeptMessage message) throws IOException {
         ConfirmedPublish.publish(
-                channel, "", message.cameFrom(), message.original(), message.body(), options.confirmLimit());
+                connection,
+                channel,
+                "",
+                message.cameFrom(),
+                message.original(),
+                message.body(),
+                options.confirmLimit());
         channel.basicAck(message.deliveryTag(), false);
     }
 

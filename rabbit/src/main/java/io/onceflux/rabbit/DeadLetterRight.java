@@ -19,6 +19,9 @@ final class DeadLetterRight {
 
     private static final Logger log = LoggerFactory.getLogger(DeadLetterRight.class);
 
+    /** A broker that is short of memory answers when it no longer is; who waits for dead letters so long need not wait for the start. */
+    private static final Duration LONGEST_WAIT = Duration.ofSeconds(5);
+
     private final RabbitOptions options;
     private final BrokerConnections connections;
 
@@ -28,7 +31,7 @@ final class DeadLetterRight {
     }
 
     /**
-     * Blocks, up to the limit for confirmations. On a connection of its own, because a broker that is short of memory stops
+     * Blocks for some seconds at most. On a connection of its own, because a broker that is short of memory stops
      * reading from connections that publish; whether the right is there shows then when it is needed.
      *
      * @throws InvalidSetupException if the right is missing
@@ -65,6 +68,6 @@ final class DeadLetterRight {
         Channel channel = connection.openChannel();
         channel.confirmSelect();
         channel.basicPublish("", UUID.randomUUID().toString(), null, new byte[0]);
-        channel.waitForConfirms(options.confirmLimit().toMillis());
+        channel.waitForConfirms(Math.min(options.confirmLimit().toMillis(), LONGEST_WAIT.toMillis()));
     }
 }

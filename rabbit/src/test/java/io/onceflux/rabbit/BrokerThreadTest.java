@@ -18,8 +18,11 @@ class BrokerThreadTest {
 
     private final Scheduler thread = BrokerThread.start("broker-thread-test");
 
+    private final Scheduler loops = Schedulers.newParallel("loop", 8, true);
+
     @AfterEach
     void dispose() {
+        loops.dispose();
         thread.dispose();
     }
 
@@ -40,10 +43,10 @@ class BrokerThreadTest {
     @Test
     void manyEventLoopsHandOverAtOnceAndNoneOfThemBlocks() {
         Flux.range(0, 8)
-                .flatMap(loop -> Flux.range(0, 20_000)
-                        .flatMap(i -> onThread(() -> {}))
+                .flatMap(loop -> Flux.range(0, 5_000)
+                        .flatMap(i -> onThread(() -> {}), Integer.MAX_VALUE)
                         .then()
-                        .subscribeOn(Schedulers.newParallel("loop", 1, true)))
+                        .subscribeOn(loops))
                 .then()
                 .block(Duration.ofSeconds(30));
     }

@@ -3,13 +3,16 @@ package io.onceflux.rabbit;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.Database;
 import io.onceflux.Effect;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
 import io.onceflux.services.RabbitService;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
@@ -36,7 +39,7 @@ class DeadLettersUnderAlarmTest {
 
     @BeforeAll
     static void startBroker() {
-        service = RabbitService.start();
+        service = RabbitService.start(Map.of("tcp_listen_options.recbuf", "4096"));
     }
 
     @AfterAll
@@ -147,6 +150,48 @@ class DeadLettersUnderAlarmTest {
             endAlarm();
             broker.awaitNoBacklog();
             assertThat(broker.deadLetters()).isNotEmpty();
+            running.stop();
+        }
+    }
+
+    @Test
+    void aLargeOneThatTheSocketDoesNotTakeIsTriedAgainToo() {
+        ConnectionFactory factory = broker.factory();
+        factory.setSocketConfigurator(socket -> socket.setSendBufferSize(4096));
+        byte[] large = ("bad" + " ".repeat(2_000_000)).getBytes(StandardCharsets.UTF_8);
+        broker.publish(Broker.properties("bad").build(), large);
+        try (Running running = Running.start(
+                broker.options()
+                        .connectionFactory(factory)
+                        .confirmLimit(Duration.ofSeconds(1))
+                        .build(),
+                database.pool(6),
+                refusingWhenAllowed(),
+                builder -> builder.settleLimit(Duration.ofMinutes(2)))) {
+            await().until(() -> underWay.get() == 1);
+            alarm();
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            await().atMost(Duration.ofSeconds(20)).until(() -> running.listener.settleFailures.size() >= 2);
+
+            endAlarm();
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertThat(broker.deadLetters())
+                .allSatisfy(letter -> assertThat(letter.getBody()).isEqualTo(large));
+    }
+
+    @Test
+    void aStartDoesNotWaitForTheAlarmToEndHoweverLongDeadLettersMay() {
+        broker.publish("good");
+        alarm();
+        go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+        try (Running running = Running.start(
+                broker.options().confirmLimit(Duration.ofMinutes(2)).build(),
+                database.pool(6),
+                refusingWhenAllowed())) {
+            await().atMost(Duration.ofSeconds(20)).until(() -> database.effectsOf("good") == 1);
+            broker.awaitNoBacklog();
             running.stop();
         }
     }
