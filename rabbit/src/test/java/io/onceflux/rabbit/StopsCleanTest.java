@@ -85,7 +85,7 @@ class StopsCleanTest {
     @Test
     void whatDoesNotEndWithinTheLimitIsRolledBackAndRedelivered() {
         broker.declare();
-        broker.publish(ids(10));
+        broker.publish(ids(40)); // Enough for every lane to have one.
         Running stopping = Running.start(
                 broker.options().build(),
                 database.pool(5),
@@ -95,15 +95,15 @@ class StopsCleanTest {
         stopping.consumer.stop(Duration.ofMillis(300)).block(Duration.ofSeconds(10));
 
         assertThat(stopping.hasCompleted()).isTrue();
-        await().until(() -> broker.ready(broker.queue()) == 10);
+        await().until(() -> broker.ready(broker.queue()) == 40);
         assertThat(database.effects()).isZero();
         database.assertNothingLeaked();
         try (Running next = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
-            await().until(() -> next.count(Outcome.Applied.class) == 10);
+            await().until(() -> next.count(Outcome.Applied.class) == 40);
             broker.awaitNoBacklog();
             next.stop();
         }
-        database.assertAppliedOnce(10);
+        database.assertAppliedOnce(40);
     }
 
     @Test
