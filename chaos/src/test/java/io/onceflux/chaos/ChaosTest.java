@@ -7,8 +7,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whole runs, as {@code dev/chaos} makes them. */
 class ChaosTest {
@@ -31,16 +29,23 @@ class ChaosTest {
         }
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"acks-before-commit", "claims-alone"})
-    void aBrokenConsumerIsCaught(String consumer) {
-        try (ForkedJvm run = start("--seed", "1", "--rounds", "2", "--faults", "crashes", "--consumer", consumer)) {
-            String last = lastLine(run);
-
-            assertThat(last).doesNotContain(" lost=0 ");
-            assertThat(run.lines()).anyMatch(line -> line.startsWith("  lost: r0"));
-            assertThat(run.exitCode()).isEqualTo(1);
+    @Test
+    void brokenConsumersAreCaught() {
+        try (ForkedJvm early = startBroken("acks-before-commit");
+                ForkedJvm apart = startBroken("claims-alone")) {
+            assertCaught(early);
+            assertCaught(apart);
         }
+    }
+
+    private static ForkedJvm startBroken(String consumer) {
+        return start("--seed", "1", "--rounds", "2", "--faults", "crashes", "--consumer", consumer);
+    }
+
+    private static void assertCaught(ForkedJvm run) {
+        assertThat(lastLine(run)).doesNotContain(" lost=0 ");
+        assertThat(run.lines()).anyMatch(line -> line.startsWith("  lost: r0"));
+        assertThat(run.exitCode()).isEqualTo(1);
     }
 
     private static ForkedJvm start(String... arguments) {
