@@ -1,6 +1,6 @@
 package io.onceflux.rabbit;
 
-import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 
@@ -9,9 +9,13 @@ final class BrokerThread {
 
     private BrokerThread() {}
 
+    /**
+     * An event loop asks, and the queue between has a lock. It is the one of Reactor's own schedulers, which BlockHound lets pass;
+     * stopped at any other by a user's BlockHound, the event loop would leave the call in the queue and this thread asleep.
+     */
     static Scheduler start(String name) {
         return Schedulers.fromExecutorService(
-                Executors.newSingleThreadExecutor(task -> {
+                new ScheduledThreadPoolExecutor(1, task -> {
                     Thread thread = new Thread(task, name);
                     thread.setDaemon(true);
                     return thread;
