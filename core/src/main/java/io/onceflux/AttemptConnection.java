@@ -92,11 +92,10 @@ final class AttemptConnection extends DelegatingConnection {
         return Mono.defer(() -> {
             if (!gate.close()) {
                 return cutAndDiscard()
-                        .then(
-                                Mono.error(
-                                        new IllegalStateException(
-                                                "the effect completed while a statement of it was still running, or had been given up before it was"
-                                                        + " answered: what it returns must contain every statement that it starts, to its end")));
+                        .then(Mono.error(new IllegalStateException(
+                                "the effect completed while a statement of it was still running, or had been given up before it was"
+                                        + " answered, or had a Result that nobody read: what it returns must contain every statement"
+                                        + " that it starts, to its end")));
             }
             if (delegate.isAutoCommit()) {
                 return Mono.error(

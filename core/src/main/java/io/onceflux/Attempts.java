@@ -1,6 +1,8 @@
 package io.onceflux;
 
+import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.Retries.Verdict;
 import java.time.Clock;
 import java.time.Duration;
@@ -10,7 +12,6 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
-import reactor.core.scheduler.Schedulers;
 import reactor.util.retry.Retry;
 
 /** Attempts at one message, each a transaction of its own, until it has an outcome or is let go. */
@@ -60,13 +61,10 @@ final class Attempts<T> {
     }
 
     private Mono<Outcome> run(Message<T> message, @Nullable Long deadline) {
-        Throwable unusable = message.unusable();
-        if (unusable != null) {
-            return Mono.fromSupplier(() -> failed(message, FailureKind.PERMANENT, unusable, 0));
-        }
         return Mono.defer(() -> {
             Retries retries = new Retries(
-                    message.requireKey(),
+                    message.key(),
+                    deadline != null,
                     settings.failurePolicy(),
                     settings.backoff(),
                     progress,
@@ -81,6 +79,10 @@ final class Attempts<T> {
     }
 
     private Mono<Outcome> attempt(Message<T> message, Retries retries, @Nullable Long deadline) {
+        Throwable unusable = message.unusable();
+        if (unusable != null) {
+            return Mono.error(new UnusableMessageException(unusable));
+        }
         return Mono.defer(() -> {
             retries.attemptStarted();
             return processOnce
@@ -99,18 +101,20 @@ final class Attempts<T> {
 
     /** Emits when the next attempt is to start; an error if there is none. */
     private Mono<Long> next(Message<T> message, Retries retries, @Nullable Long deadline, Throwable error) {
-        boolean unknownCommit = Causes.has(error, UnknownCommitException.class);
-        if (unknownCommit) {
+        if (Causes.has(error, UnknownCommitException.class)) {
             settings.listener().onUnknownCommit(message.delivery(), error);
         }
         return classification
                 .kindOf(error)
-                .flatMap(kind -> answersAfter(kind).map(answers -> retries.judge(kind, error, answers, unknownCommit)))
+                .flatMap(kind -> answersAfter(kind, error).map(answers -> retries.judge(kind, error, answers)))
                 .flatMap(verdict -> carryOut(verdict, message, retries, deadline, error));
     }
 
-    private Mono<Boolean> answersAfter(FailureKind kind) {
-        return kind == FailureKind.INFRASTRUCTURE ? probe.get() : Mono.just(true);
+    /** Without a connection for the message, one for a probe says nothing about it. */
+    private Mono<Boolean> answersAfter(FailureKind kind, Throwable error) {
+        return kind == FailureKind.INFRASTRUCTURE && !Causes.has(error, NoConnectionException.class)
+                ? probe.get()
+                : Mono.just(true);
     }
 
     private Mono<Long> carryOut(
@@ -158,7 +162,7 @@ final class Attempts<T> {
     }
 
     private static long now() {
-        return Schedulers.parallel().now(TimeUnit.MILLISECONDS);
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
     }
 
     /** Carries an outcome past the retry operator. */

@@ -2,6 +2,8 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Message.UnusableMessageException;
+import io.onceflux.ProcessOnce.ClaimFailedException;
 import io.onceflux.ProcessOnce.TimeLimitException;
 import io.onceflux.postgres.MissingPartitionException;
 import io.r2dbc.spi.R2dbcException;
@@ -24,8 +26,14 @@ final class Classification {
         this.databaseAnswers = databaseAnswers;
     }
 
-    /** The kind. A time limit is the effect's fault if the database answers a probe, and infrastructure if not. */
+    /**
+     * The kind. A time limit is the effect's fault if the database answers a probe, and infrastructure if not. A claim that is
+     * refused is tried again if a probe, which is a claim too, is not; otherwise it says nothing about the message.
+     */
     Mono<FailureKind> kindOf(Throwable error) {
+        if (Causes.has(error, UnusableMessageException.class)) {
+            return Mono.just(FailureKind.PERMANENT);
+        }
         FailureKind users = askUser(error);
         if (users != null) {
             return Mono.just(users);
@@ -33,7 +41,14 @@ final class Classification {
         if (Causes.has(error, TimeLimitException.class)) {
             return databaseAnswers.map(answers -> answers ? FailureKind.EFFECT : FailureKind.INFRASTRUCTURE);
         }
-        return Mono.just(byTypeOrState(error));
+        FailureKind kind = byTypeOrState(error);
+        boolean mayBeTheTable = Causes.has(error, ClaimFailedException.class)
+                && (kind == FailureKind.PERMANENT || kind == FailureKind.EFFECT)
+                && !Causes.has(error, PermanentFailure.class)
+                && !Probe.isTooLong(error);
+        return mayBeTheTable
+                ? databaseAnswers.map(answers -> answers ? FailureKind.EFFECT : FailureKind.BROKEN_SETUP)
+                : Mono.just(kind);
     }
 
     static FailureKind byTypeOrState(Throwable error) {

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import static io.onceflux.Require.given;
 import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
@@ -50,7 +51,7 @@ public final class ConsumerBuilder<T> {
      * @param id called on the thread that emits the delivery; null, blank or a throw makes the message a dead letter
      */
     public ConsumerBuilder<T> identifiedBy(Function<? super T, String> id) {
-        this.idOf = id;
+        this.idOf = given("identifiedBy", id);
         this.identified = true;
         return this;
     }
@@ -69,13 +70,13 @@ public final class ConsumerBuilder<T> {
      * @param order called on the thread that emits the delivery; its {@code hashCode} chooses the lane
      */
     public ConsumerBuilder<T> orderedBy(Function<? super T, ?> order) {
-        this.orderOf = order;
+        this.orderOf = given("orderedBy", order);
         return this;
     }
 
     /** What a message does. */
     public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
-        this.effect = theEffect;
+        this.effect = given("effect", theEffect);
         return this;
     }
 
@@ -93,12 +94,12 @@ public final class ConsumerBuilder<T> {
 
     /** Where claims are kept. Default {@link ClaimTable#processedMessages()}. */
     public ConsumerBuilder<T> claimTable(ClaimTable table) {
-        return claims(Claims.in(table));
+        return claims(Claims.in(given("claimTable", table)));
     }
 
     /** Where claims are kept, if not in a table of PostgreSQL. */
     public ConsumerBuilder<T> claims(Claims keptElsewhere) {
-        this.claims = keptElsewhere;
+        this.claims = given("claims", keptElsewhere);
         return this;
     }
 
@@ -108,13 +109,13 @@ public final class ConsumerBuilder<T> {
      * Default: none, the source keeps them.
      */
     public ConsumerBuilder<T> deadLetterTable(DeadLetterTable table) {
-        this.deadLetterTable = table;
+        this.deadLetterTable = given("deadLetterTable", table);
         return this;
     }
 
     /** The isolation level of the transactions. Default: the server's, which is READ COMMITTED unless it was changed. */
     public ConsumerBuilder<T> isolation(Isolation level) {
-        this.isolation = level;
+        this.isolation = given("isolation", level);
         return this;
     }
 
@@ -123,7 +124,7 @@ public final class ConsumerBuilder<T> {
      * Default 30 s.
      */
     public ConsumerBuilder<T> timeLimit(Duration limit) {
-        this.timeLimit = limit;
+        this.timeLimit = given("timeLimit", limit);
         return this;
     }
 
@@ -132,7 +133,7 @@ public final class ConsumerBuilder<T> {
      * and the effect for any lock. Then it is tried again. Must be shorter than {@link #timeLimit}. Default 10 s.
      */
     public ConsumerBuilder<T> lockTimeout(Duration timeout) {
-        this.lockTimeout = timeout;
+        this.lockTimeout = given("lockTimeout", timeout);
         return this;
     }
 
@@ -141,25 +142,25 @@ public final class ConsumerBuilder<T> {
      * up so is found out about through the claim. Default 10 s.
      */
     public ConsumerBuilder<T> controlLimit(Duration limit) {
-        this.controlLimit = limit;
+        this.controlLimit = given("controlLimit", limit);
         return this;
     }
 
     /** How long the source may take to be told, before that counts as failed. Default 10 s. */
     public ConsumerBuilder<T> settleLimit(Duration limit) {
-        this.settleLimit = limit;
+        this.settleLimit = given("settleLimit", limit);
         return this;
     }
 
     /** How long the database may be away when the consumer starts, before the start fails. Default 1 minute. */
     public ConsumerBuilder<T> startLimit(Duration limit) {
-        this.startLimit = limit;
+        this.startLimit = given("startLimit", limit);
         return this;
     }
 
     /** How long {@link IdempotentConsumer#process} may try. Default 30 s. */
     public ConsumerBuilder<T> processBudget(Duration budget) {
-        this.processBudget = budget;
+        this.processBudget = given("processBudget", budget);
         return this;
     }
 
@@ -168,19 +169,19 @@ public final class ConsumerBuilder<T> {
      * down instead of degraded. Default 1 minute.
      */
     public ConsumerBuilder<T> downAfter(Duration limit) {
-        this.downAfter = limit;
+        this.downAfter = given("downAfter", limit);
         return this;
     }
 
     /** What is done about failures. Default {@link FailurePolicy#defaults()}. */
     public ConsumerBuilder<T> failurePolicy(FailurePolicy policy) {
-        this.failurePolicy = policy;
+        this.failurePolicy = given("failurePolicy", policy);
         return this;
     }
 
     /** Is told what happens. Default: what a person should know goes to the log, whether there is a listener or not. */
     public ConsumerBuilder<T> listener(ConsumerListener ownListener) {
-        this.listener = ownListener;
+        this.listener = given("listener", ownListener);
         return this;
     }
 
@@ -192,6 +193,7 @@ public final class ConsumerBuilder<T> {
      *     with another
      */
     public IdempotentConsumer<T> build(ConnectionFactory connections) {
+        given("connections", connections);
         positive("downAfter", downAfter);
         HealthWatch health = new HealthWatch(downAfter, Clock.systemUTC());
         Settings settings = new Settings(

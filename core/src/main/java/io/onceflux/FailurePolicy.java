@@ -20,8 +20,9 @@ import org.jspecify.annotations.Nullable;
  *     only if an effect of another message has committed since the one before, and a COMMIT without an answer only if anything has
  * @param alarmAfter how many different keys in a row may fail for good in the same way, with no success among them, before
  *     that is taken for a broken set-up: messages are then held and an alarm is raised, so that a bad deployment does not
- *     empty a queue into the dead letters. Default 100. Messages without a usable key or payload, and those that throw
- *     {@link PermanentFailure}, do not count.
+ *     empty a queue into the dead letters. Default 100. Those without a usable key or payload become dead letters all
+ *     the same, with a warning after as many, and those for which an effect throws {@link PermanentFailure} do not count. A held message goes on when another has been applied, or after a restart
+ *     with the fault mended; for a queue that really is full of bad messages, raise the number.
  * @param classifier the user's own word on an exception, as it left the effect, asked before the SQLSTATE is looked at; null
  *     means "no opinion". Default: no opinion on any.
  */

@@ -34,12 +34,17 @@ final class GuardedListener implements ConsumerListener {
                 consumer,
                 failure.messageKey() == null
                         ? "without a usable key"
-                        : failure.messageKey().id(),
+                        : printable(failure.messageKey().id()),
                 delivery.origin(),
                 failure.attempts(),
                 failure.kind(),
                 failure.sqlState() == null ? "" : " " + failure.sqlState(),
-                failure.reason());
+                printable(failure.reason()));
+    }
+
+    /** What a sender wrote must not look like lines of this log. */
+    private static String printable(String text) {
+        return text.replaceAll("\\p{Cntrl}", "?");
     }
 
     @Override

@@ -97,7 +97,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * deliveries if they fail; never because of a message. Cancelling it rolls back what is under way; the broker delivers
      * that again.
      *
-     * <p>A transaction in the subscriber's Reactor context is not joined.
+     * <p>A transaction in the subscriber's Reactor context is not joined, and an {@code onErrorContinue} after it does not reach
+     * into it.
      */
     @Override
     public Flux<Outcome> apply(Flux<Delivery<T>> deliveries) {
@@ -109,12 +110,14 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
-                            .thenMany(pipeline.outcomes(deliveries))
+                            .thenMany(Flux.defer(() ->
+                                    lifecycle.isStopAsked() ? Flux.<Outcome>empty() : pipeline.outcomes(deliveries)))
                             .doOnError(InvalidSetupException.class, settings.listener()::onRefused)
                             .doFinally(end -> lifecycle.ended());
                 })
                 .contextWrite(intake()::into)
-                .contextWrite(CallersTransaction::without);
+                .contextWrite(CallersTransaction::without)
+                .onErrorStop();
     }
 
     private Intake intake() {
@@ -139,20 +142,22 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     precede the commit, and after {@link #stop()}; {@link InvalidSetupException} if the set-up is wrong.
      */
     public Mono<Outcome> process(Delivery<T> delivery) {
-        return CallersTransaction.isActive().flatMap(inTransaction -> {
-            if (inTransaction) {
-                return Mono.error(
-                        new IllegalStateException("process must not run inside a transaction: its answer would"
-                                + " precede the commit. Use claimInTransaction there."));
-            }
-            return Mono.defer(() -> lifecycle.begin()
-                    ? handle(delivery)
-                            .takeUntilOther(lifecycle.cutOff())
-                            .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                                    "the consumer " + name() + " was stopped before the message was handled")))
-                            .doFinally(end -> lifecycle.ended())
-                    : Mono.error(hasBeenStopped()));
-        });
+        return CallersTransaction.isActive()
+                .flatMap(inTransaction -> {
+                    if (inTransaction) {
+                        return Mono.error(
+                                new IllegalStateException("process must not run inside a transaction: its answer would"
+                                        + " precede the commit. Use claimInTransaction there."));
+                    }
+                    return Mono.defer(() -> lifecycle.begin()
+                            ? handle(delivery)
+                                    .takeUntilOther(lifecycle.cutOff())
+                                    .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                                            "the consumer " + name() + " was stopped before the message was handled")))
+                                    .doFinally(end -> lifecycle.ended())
+                            : Mono.error(hasBeenStopped()));
+                })
+                .onErrorStop();
     }
 
     private Mono<Outcome> handle(Delivery<T> delivery) {
@@ -189,26 +194,29 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     {@link IllegalStateException} without a transaction, because the claim would stand alone, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
-        return CallersTransaction.isActive().flatMap(inTransaction -> {
-            if (!inTransaction) {
-                return Mono.error(
-                        new IllegalStateException(
-                                "claimInTransaction needs a transaction in the Reactor context"
-                                        + " (TransactionalOperator or @Transactional): without one the claim would commit alone."));
-            }
-            if (lifecycle.isStopping()) {
-                return Mono.error(hasBeenStopped());
-            }
-            MessageKey key = MessageKey.of(name(), messageId);
-            return startupCheck
-                    .passed()
-                    .then(ConnectionFactoryUtils.currentConnectionFactory(connections)
+        return CallersTransaction.isActive()
+                .flatMap(inTransaction -> {
+                    if (!inTransaction) {
+                        return Mono.error(
+                                new IllegalStateException(
+                                        "claimInTransaction needs a transaction in the Reactor context"
+                                                + " (TransactionalOperator or @Transactional): without one the claim would commit alone."));
+                    }
+                    if (lifecycle.isStopping()) {
+                        return Mono.error(hasBeenStopped());
+                    }
+                    MessageKey key = MessageKey.of(name(), messageId);
+                    return ConnectionFactoryUtils.currentConnectionFactory(connections)
                             .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                                    "the transaction is on another ConnectionFactory than the consumer's"))))
-                    .then(ConnectionFactoryUtils.getConnection(connections))
-                    .flatMap(connection -> claims.claim(connection, List.of(key), settings.lockTimeout()))
-                    .map(fresh -> !fresh.isEmpty());
-        });
+                                    "the transaction is on another ConnectionFactory than the consumer's")))
+                            .then(ConnectionFactoryUtils.getConnection(connections))
+                            .flatMap(connection -> startupCheck
+                                    .tableIsFit(connection)
+                                    .then(Mono.defer(
+                                            () -> claims.claim(connection, List.of(key), settings.lockTimeout()))))
+                            .map(fresh -> !fresh.isEmpty());
+                })
+                .onErrorStop();
     }
 
     /**

@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import java.util.Arrays;
+import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -23,30 +25,35 @@ final class Identify<T> {
     }
 
     Message<T> identify(Delivery<T> delivery) {
+        MessageKey key = null;
         try {
+            if (idOf == null) { // Before the payload: what cannot be decoded still has its key.
+                key = keyOf(delivery.id(), "the message has no id");
+            }
             T payload = delivery.payload();
-            MessageKey key = keyOf(delivery, payload);
-            return new Message<>(delivery, key, null, laneOf(key, payload));
+            if (idOf != null) {
+                key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
+            }
+            return new Message<>(delivery, key, null, laneOf(Objects.requireNonNull(key), payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, null, e, 0);
+            return new Message<>(delivery, key, e, 0);
         }
     }
 
-    private MessageKey keyOf(Delivery<T> delivery, T payload) {
-        String id = idOf == null ? delivery.id() : call("identifiedBy", idOf, payload);
+    private MessageKey keyOf(@Nullable String id, String sentenceForNone) {
         if (id == null) {
-            throw new PermanentFailure(
-                    idOf == null ? "the message has no id" : "identifiedBy returned null for the message");
+            throw new PermanentFailure(sentenceForNone);
         }
         return MessageKey.of(consumer, id);
     }
 
+    /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
     private int laneOf(MessageKey key, T payload) {
         Object order = orderOf == null ? key.id() : call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }
-        return Math.floorMod(spread(order.hashCode()), lanes);
+        return Math.floorMod(spread(Arrays.deepHashCode(new Object[] {order})), lanes);
     }
 
     private static <A, B> B call(String property, Function<A, B> users, A payload) {

@@ -16,7 +16,7 @@ import reactor.core.publisher.Flux;
  *
  * <p>Errors that the caller's code throws are caught before the driver meets them.
  */
-record InterceptedResult(Result delegate, Runnable onAnswer, ThrownErrors thrown) implements Result {
+record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) implements Result {
 
     @Override
     public Publisher<Long> getRowsUpdated() {
@@ -38,22 +38,35 @@ record InterceptedResult(Result delegate, Runnable onAnswer, ThrownErrors thrown
     public Result filter(Predicate<Segment> predicate) {
         return new InterceptedResult(
                 delegate.filter(segment -> {
-                    onAnswer.run();
+                    answer.came();
                     return ThrownErrors.asExceptions(() -> predicate.test(segment));
                 }),
-                onAnswer,
+                answer,
                 thrown);
     }
 
     @Override
     public <T> Publisher<T> flatMap(Function<Segment, ? extends Publisher<? extends T>> mapping) {
         return telling(delegate.<T>flatMap(segment -> {
-            onAnswer.run();
+            answer.came();
             return ThrownErrors.asExceptions(() -> mapping.apply(segment));
         }));
     }
 
-    private <T> Flux<T> telling(Publisher<T> answer) {
-        return thrown.guard(Flux.from(answer).doOnNext(value -> onAnswer.run()).doOnTerminate(onAnswer));
+    private <T> Flux<T> telling(Publisher<T> values) {
+        return thrown.guard(Flux.from(values)
+                .doOnNext(value -> answer.came())
+                .doOnTerminate(answer::came)
+                .doOnCancel(answer::isNotWaitedFor));
+    }
+
+    /** Is told what becomes of the server's answer. */
+    interface Answer {
+
+        /** The server has answered; may be called again. */
+        void came();
+
+        /** Nobody waits any more, whether it has come or not. */
+        void isNotWaitedFor();
     }
 }

@@ -19,6 +19,10 @@ final class Lifecycle {
         return stopping.get();
     }
 
+    boolean isStopAsked() {
+        return stopAsked.get();
+    }
+
     /** Completes when the consumer is asked to stop. */
     Mono<Void> stopRequested() {
         return stop.asMono();

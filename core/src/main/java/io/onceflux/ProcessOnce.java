@@ -33,6 +33,7 @@ final class ProcessOnce<T> {
     Mono<List<Outcome>> attempt(List<Message<T>> messages, Duration timeLimit) {
         List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
         return transactions.inTransaction(connection -> claims.claim(connection, keys, lockTimeout)
+                .onErrorMap(ClaimFailedException::new)
                 .flatMap(fresh -> effects(messages, fresh, connection))
                 .timeout(timeLimit)
                 .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit)));
@@ -44,7 +45,9 @@ final class ProcessOnce<T> {
                 .concatMap(message -> fresh.contains(message.requireKey())
                         ? effect(message, connection).thenReturn(applied(message))
                         : Mono.just(duplicate(message)))
-                .collectList();
+                .collectList()
+                .filter(outcomes -> outcomes.size() == messages.size())
+                .switchIfEmpty(Mono.error(() -> new IllegalStateException("an effect ended without an outcome")));
     }
 
     private Mono<Void> effect(Message<T> message, AttemptConnection connection) {
@@ -68,6 +71,13 @@ final class ProcessOnce<T> {
 
     private static Outcome duplicate(Message<?> message) {
         return new Outcome.Duplicate(message.requireKey());
+    }
+
+    /** The claim failed, so the effect had no part in it. */
+    static final class ClaimFailedException extends RuntimeException {
+        ClaimFailedException(Throwable cause) {
+            super("the claim failed: " + Causes.messageOf(cause), cause);
+        }
     }
 
     /** The attempt did not end within its limit and was rolled back. */

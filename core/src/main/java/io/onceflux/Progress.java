@@ -20,6 +20,7 @@ final class Progress {
     private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
     private final Set<MessageKey> failedAlike = new HashSet<>();
     private String failedHow = "";
+    private int unusable;
 
     Progress(int alarmAfter, ConsumerListener listener) {
         this.alarmAfter = alarmAfter;
@@ -48,6 +49,7 @@ final class Progress {
         effects.incrementAndGet();
         synchronized (failedAlike) {
             failedAlike.clear();
+            unusable = 0;
         }
     }
 
@@ -85,6 +87,20 @@ final class Progress {
             }
             failedAlike.add(key);
             return false;
+        }
+    }
+
+    /** Notes that a message has no usable key or payload; many in a row are worth a word, once until an effect commits. */
+    void unusable(String reason) {
+        boolean isNews;
+        synchronized (failedAlike) {
+            isNews = ++unusable == alarmAfter;
+        }
+        if (isNews) {
+            listener.onWarning(
+                    ("%d messages in a row had no usable key or payload, and became dead letters: the decoder, or the place of the"
+                                    + " id, may be wrong. Replay them once that is mended. The last one: %s")
+                            .formatted(alarmAfter, reason));
         }
     }
 }

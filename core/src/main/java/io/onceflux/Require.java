@@ -1,9 +1,13 @@
 package io.onceflux;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /** Checks of settings: each failure names the property, its value and what is allowed. */
 final class Require {
+
+    private static final Duration LEAST = Duration.ofMillis(1);
+    private static final Duration LONGEST = Duration.ofDays(365);
 
     private Require() {}
 
@@ -17,7 +21,20 @@ final class Require {
         that(value > 0, property + " must be at least 1, but is " + value);
     }
 
+    static void atMost(String property, int value, int most) {
+        that(value <= most, "%s must be at most %d, but is %d".formatted(property, most, value));
+    }
+
     static void positive(String property, Duration value) {
-        that(value.toMillis() > 0, property + " must be at least 1 ms, but is " + value);
+        that(
+                value.compareTo(LEAST) >= 0 && value.compareTo(LONGEST) <= 0,
+                "%s must be from 1 ms to %d days, but is %s".formatted(property, LONGEST.toDays(), value));
+    }
+
+    static <V> V given(String property, @Nullable V value) {
+        if (value == null) {
+            throw new InvalidSetupException(property + " must not be null");
+        }
+        return value;
     }
 }

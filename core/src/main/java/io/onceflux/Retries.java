@@ -1,5 +1,8 @@
 package io.onceflux;
 
+import io.onceflux.AttemptConnection.NoConnectionException;
+import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
@@ -8,7 +11,11 @@ import org.jspecify.annotations.Nullable;
 /** How one message has failed so far, and what follows from its next failure. For one message, one call at a time. */
 final class Retries {
 
-    private final MessageKey key;
+    /** A message may carry a stale plan of each connection that it meets; more often than this, the statement is at fault. */
+    private static final int MOST_STALE_PLANS = 10;
+
+    private final @Nullable MessageKey key;
+    private final boolean callerWaits;
     private final FailurePolicy policy;
     private final Backoff backoff;
     private final Progress progress;
@@ -18,6 +25,7 @@ final class Retries {
     private int attempts;
     private int effectFailures;
     private int conflicts;
+    private int stalePlans;
     private long firstConflictAt;
     private boolean snapshotConflictSeen;
     private int holds;
@@ -25,14 +33,21 @@ final class Retries {
     private long commitsAtLastHold;
     private long effectsAtLastHold;
 
+    /**
+     * @param key the message's key, or null if it has no usable one
+     * @param callerWaits whether somebody waits for the answer: such a message is nobody's sign of a broken set-up, and never a dead
+     *     letter
+     */
     Retries(
-            MessageKey key,
+            @Nullable MessageKey key,
+            boolean callerWaits,
             FailurePolicy policy,
             Backoff backoff,
             Progress progress,
             BooleanSupplier snapshotIsolation,
             LongSupplier nowMillis) {
         this.key = key;
+        this.callerWaits = callerWaits;
         this.policy = policy;
         this.backoff = backoff;
         this.progress = progress;
@@ -72,12 +87,11 @@ final class Retries {
      * Judges a failure.
      *
      * @param databaseAnswers whether a probe that writes succeeded after the failure; asked only for failures that hold
-     * @param unknownCommit whether the failure was a COMMIT without an answer
      */
-    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
         return switch (kind) {
             case CONFLICT -> conflict(error);
-            case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers, unknownCommit);
+            case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers);
             case PERMANENT -> isSnapshotConflict(error) ? conflict(error) : giveUpUnlessOneOfMany(kind, error);
             case EFFECT -> effect(error);
         };
@@ -96,6 +110,9 @@ final class Retries {
             firstConflictAt = nowMillis.getAsLong();
             return Verdict.retry(FailureKind.CONFLICT, atOnceWithJitter());
         }
+        if (SqlStates.STALE_PLAN.equals(SqlStates.stateOf(error)) && ++stalePlans > MOST_STALE_PLANS) {
+            return effect(error);
+        }
         long since = nowMillis.getAsLong() - firstConflictAt;
         return since < policy.conflictTimeout().toMillis()
                 ? Verdict.retry(FailureKind.CONFLICT, backoff.after(conflicts - 1))
@@ -113,16 +130,18 @@ final class Retries {
                 : giveUpUnlessOneOfMany(FailureKind.EFFECT, error);
     }
 
-    private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers, boolean unknownCommit) {
+    private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers) {
         boolean first = holds++ == 0;
         boolean othersCommit = !first && progress.commits() > commitsAtLastHold;
         boolean othersApply = !first && progress.effects() > effectsAtLastHold;
         commitsAtLastHold = progress.commits();
         effectsAtLastHold = progress.effects();
-        if (kind == FailureKind.BROKEN_SETUP || unknownCommit) {
-            // A duplicate commits without the effect, so it does not show that the effect's tables are as they should
-            // be.
-            aloneInARow += (unknownCommit ? othersCommit : othersApply) ? 1 : 0;
+        if (Causes.has(error, NoConnectionException.class)) { // Nothing of the message has run.
+            aloneInARow = 0;
+        } else if (kind == FailureKind.BROKEN_SETUP) { // A duplicate commits without the effect, and shows nothing.
+            aloneInARow += othersApply ? 1 : 0;
+        } else if (Causes.has(error, UnknownCommitException.class)) { // A probe does not commit, and shows nothing.
+            aloneInARow += othersCommit ? 1 : 0;
         } else {
             aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
         }
@@ -132,10 +151,16 @@ final class Retries {
     }
 
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
-        boolean judgedByUser = Causes.has(error, PermanentFailure.class);
-        if (!judgedByUser && progress.isOneOfMany(key, kind, error)) {
-            return Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds));
+        if (callerWaits) {
+            return Verdict.giveUp(kind);
         }
-        return Verdict.giveUp(kind);
+        if (key == null || Causes.has(error, UnusableMessageException.class)) {
+            progress.unusable(Causes.describe(Causes.root(error)));
+            return Verdict.giveUp(kind);
+        }
+        boolean judgedByUser = Causes.has(error, PermanentFailure.class);
+        return !judgedByUser && progress.isOneOfMany(key, kind, error)
+                ? Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds))
+                : Verdict.giveUp(kind);
     }
 }

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import static io.onceflux.Require.atMost;
 import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
@@ -22,6 +23,7 @@ record Settings(
         ConsumerListener listener) {
 
     private static final int LONGEST_NAME = 100;
+    private static final int MOST_IN_FLIGHT = 1_000_000;
 
     Settings {
         that(!consumer.isBlank(), "the consumer's name must not be blank");
@@ -31,6 +33,7 @@ record Settings(
                         .formatted(LONGEST_NAME, consumer));
         positive("lanes", lanes);
         positive("maxInFlight", maxInFlight);
+        atMost("maxInFlight", maxInFlight, MOST_IN_FLIGHT);
         positive("timeLimit", timeLimit);
         positive("lockTimeout", lockTimeout);
         positive("controlLimit", controlLimit);

@@ -9,11 +9,14 @@ final class SqlStates {
 
     static final String LOCK_NOT_AVAILABLE = "55P03";
 
+    /** feature_not_supported: "cached plan must not change result type", once a connection; but also what is never supported. */
+    static final String STALE_PLAN = "0A000";
+
     private static final Set<String> CONFLICTS = Set.of(
             "40001", // serialization_failure
             "40P01", // deadlock_detected
             LOCK_NOT_AVAILABLE,
-            "0A000"); // feature_not_supported: "cached plan must not change result type", once a connection
+            STALE_PLAN);
 
     private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of("23505", "23P01");
 
@@ -30,7 +33,8 @@ final class SqlStates {
     private static final Set<String> BROKEN_SETUP = Set.of(
             "42P01", // undefined_table
             "42703", // undefined_column
-            "42501"); // insufficient_privilege
+            "42501", // insufficient_privilege
+            "3F000"); // invalid_schema_name
 
     private static final Set<String> PERMANENT_CLASSES = Set.of("22", "23", "42");
 

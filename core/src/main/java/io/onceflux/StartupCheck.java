@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.onceflux.postgres.MissingPartitionException;
 import io.onceflux.postgres.Server;
+import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Duration;
@@ -11,7 +12,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
-import reactor.core.scheduler.Schedulers;
 import reactor.util.retry.Retry;
 
 /** Looks once, before the first message, whether the consumer can do what it promises. */
@@ -24,6 +24,7 @@ final class StartupCheck {
     private final @Nullable TableDeadLetters deadLetters;
     private final Progress progress;
     private final Mono<Boolean> passed;
+    private volatile boolean hasPassed;
     private volatile boolean snapshotIsolation;
 
     StartupCheck(
@@ -60,13 +61,25 @@ final class StartupCheck {
         return passed().timeout(limit, Mono.error(() -> new PendingException(limit)));
     }
 
+    /**
+     * For a caller who owns a transaction: the table alone is looked at, on the caller's connection. To wait for another connection
+     * could wait for other callers who do the same.
+     */
+    Mono<Void> tableIsFit(Connection callers) {
+        return hasPassed
+                ? Mono.empty()
+                : claims.verify(callers, settings.consumer()).then();
+    }
+
     /** Whether the consumer's transactions see a snapshot; known once the check has passed. */
     boolean snapshotIsolation() {
         return snapshotIsolation;
     }
 
     private Mono<Void> check() {
-        return Mono.defer(this::poolIsLargeEnough).then(Mono.defer(this::waitForDatabase));
+        return Mono.defer(this::poolIsLargeEnough)
+                .then(Mono.defer(this::waitForDatabase))
+                .doOnSuccess(done -> hasPassed = true);
     }
 
     private Mono<Void> poolIsLargeEnough() {
@@ -161,7 +174,7 @@ final class StartupCheck {
     }
 
     private static long now() {
-        return Schedulers.parallel().now(TimeUnit.MILLISECONDS);
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
     }
 
     /** The database has not been reached since the consumer was made, for as long as a caller can wait. */

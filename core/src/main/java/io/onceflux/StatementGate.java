@@ -21,7 +21,9 @@ final class StatementGate {
 
     private static final int CLOSED = Integer.MIN_VALUE;
 
-    /** How many statements are between their start and their first answer; with the highest bit once the gate is closed. */
+    /**
+     * How many statements and results are between their start and their first answer; with the highest bit once the gate is closed.
+     */
     private final AtomicInteger underWay = new AtomicInteger();
 
     private final ThrownErrors thrown;
@@ -49,31 +51,79 @@ final class StatementGate {
 
     private Flux<Result> pass(Publisher<? extends Result> execution) {
         return Flux.defer(() -> {
-            if (!enter()) {
+            Passage statement = new Passage();
+            if (!statement.enter()) {
                 return Flux.error(
                         new IllegalStateException("the transaction has ended: a statement of an effect may run only"
                                 + " as a part of what the effect returns, and until that completes"));
             }
-            AtomicBoolean left = new AtomicBoolean();
             return thrown.guard(Flux.from(execution)
-                    .<Result>map(result -> new InterceptedResult(result, () -> leave(left), thrown))
-                    .doOnTerminate(() -> leave(left))
-                    .doOnCancel(() -> {
-                        if (!left.get()) {
-                            cutUnanswered = true;
-                        }
-                        leave(left);
-                    }));
+                    .<Result>map(result -> new InterceptedResult(result, answerOf(statement), thrown))
+                    .doOnTerminate(statement::leave)
+                    .doOnCancel(statement::cancelled));
         });
     }
 
-    private boolean enter() {
-        return underWay.getAndUpdate(count -> count < 0 ? count : count + 1) >= 0;
+    /**
+     * Drivers hand out a result before they execute its statement: then it is the result that has to be answered, and with it the
+     * statement is.
+     */
+    private InterceptedResult.Answer answerOf(Passage statement) {
+        Passage result = new Passage();
+        if (statement.isUnderWay()) { // Otherwise it was cancelled, and the result goes nowhere.
+            result.enterAnyway();
+            statement.hasResult();
+        }
+        return new InterceptedResult.Answer() {
+            @Override
+            public void came() {
+                result.leave();
+                statement.leave();
+            }
+
+            @Override
+            public void isNotWaitedFor() {
+                result.cancelled();
+            }
+        };
     }
 
-    private void leave(AtomicBoolean left) {
-        if (left.compareAndSet(false, true)) {
-            underWay.decrementAndGet();
+    /** The way of a statement, or of one result of it, from its start to the server's answer. */
+    private final class Passage {
+
+        private final AtomicBoolean inside = new AtomicBoolean();
+        private volatile boolean hasResult;
+
+        boolean enter() {
+            boolean open = underWay.getAndUpdate(count -> count < 0 ? count : count + 1) >= 0;
+            inside.set(open);
+            return open;
+        }
+
+        void enterAnyway() {
+            underWay.incrementAndGet();
+            inside.set(true);
+        }
+
+        boolean isUnderWay() {
+            return inside.get();
+        }
+
+        void hasResult() {
+            hasResult = true;
+        }
+
+        void leave() {
+            if (inside.compareAndSet(true, false)) {
+                underWay.decrementAndGet();
+            }
+        }
+
+        void cancelled() {
+            if (isUnderWay() && !hasResult) {
+                cutUnanswered = true;
+            }
+            leave();
         }
     }
 }

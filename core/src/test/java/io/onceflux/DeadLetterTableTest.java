@@ -108,7 +108,7 @@ class DeadLetterTableTest {
                         tuple(
                                 "the payload could not be decoded: java.lang.IllegalArgumentException: not an order: {junk\u0001",
                                 FailureKind.PERMANENT,
-                                null,
+                                "{junk\u0001",
                                 "loyalty"));
         assertThat(list(consumer))
                 .extracting(letter -> new String(letter.body(), UTF_8))
@@ -163,9 +163,9 @@ class DeadLetterTableTest {
     }
 
     @Test
-    void aMessageWithoutAUsableKeyThatFailsAgainStaysOneDeadLetterAndTheReplayEnds() {
+    void aMessageThatFailsAgainStaysOneDeadLetterWithAKeyOrWithoutAndTheReplayEnds() {
         IdempotentConsumer<Order> consumer = consumer();
-        handle(consumer, "{1", "{2");
+        handle(consumer, List.of(new BodyDelivery(null, "{1"), new BodyDelivery("2", "{2")));
 
         assertThat(consumer.deadLetters(DECODER)
                         .replay(letter -> true, 1_000)
@@ -241,14 +241,17 @@ class DeadLetterTableTest {
 
     @Test
     void whatNoTextOfPostgresHoldsIsReplacedOrLeftOutAndTheBodyIsNot() {
-        BodyDelivery nul = new BodyDelivery("a\0b", "{\0}");
         IdempotentConsumer<Order> consumer = consumer();
-        handle(consumer, List.of(nul));
+        handle(consumer, List.of(new BodyDelivery("1", "{\0}"), new BodyDelivery("a\0b", "2")));
 
-        assertThat(list(consumer)).singleElement().satisfies(letter -> {
-            assertThat(letter.body()).isEqualTo("{\0}".getBytes(UTF_8));
-            assertThat(letter.reason()).contains("not an order: {\uFFFD}");
-        });
+        assertThat(list(consumer))
+                .extracting(DeadLetter::messageKey, letter -> new String(letter.body(), UTF_8), DeadLetter::reason)
+                .containsExactlyInAnyOrder(
+                        tuple(
+                                "1",
+                                "{\0}",
+                                "the payload could not be decoded: java.lang.IllegalArgumentException: not an order: {\uFFFD}"),
+                        tuple(null, "2", "the message id has a NUL character at index 1"));
     }
 
     @Test
@@ -299,10 +302,10 @@ class DeadLetterTableTest {
     private static final class BodyDelivery implements Delivery<byte[]> {
 
         final List<Settlement> settlements = new CopyOnWriteArrayList<>();
-        private final String id;
+        private final @Nullable String id;
         private final String body;
 
-        BodyDelivery(String id, String body) {
+        BodyDelivery(@Nullable String id, String body) {
             this.id = id;
             this.body = body;
         }

@@ -65,6 +65,21 @@ class EffectShapesTest {
                                         .map(row -> true)
                                         .first())),
                 Named.of(
+                        "plain R2DBC with Mono.from",
+                        (order, db) -> db.inConnection(connection -> Mono.from(connection
+                                        .createStatement("INSERT INTO point_ledger VALUES ($1, 'c', 1)")
+                                        .bind(0, order.id())
+                                        .execute())
+                                .flatMap(result -> Mono.from(result.getRowsUpdated())))),
+                Named.of(
+                        "plain R2DBC without parameters",
+                        (order, db) -> db.inConnection(connection -> Flux.from(connection
+                                        .createStatement(
+                                                "INSERT INTO point_ledger VALUES ('" + order.id() + "', 'c', 1)")
+                                        .execute())
+                                .flatMap(result -> result.getRowsUpdated())
+                                .then())),
+                Named.of(
                         "a Flux that writes after its first element",
                         (order, db) -> Flux.just(1).concatWith(order.note(db).thenReturn(2))));
     }
@@ -96,6 +111,13 @@ class EffectShapesTest {
                 Named.of("a synchronous OutOfMemoryError", (order, db) -> {
                     throw new OutOfMemoryError("not really");
                 }),
+                Named.of(
+                        "a Result that nobody reads",
+                        (order, db) -> db.inConnection(connection -> Flux.from(connection
+                                        .createStatement("INSERT INTO point_ledger VALUES ($1, 'c', 1)")
+                                        .bind(0, order.id())
+                                        .execute())
+                                .then())),
                 Named.of("an error signal", (order, db) -> order.note(db).then(Mono.error(new Exception("checked")))),
                 Named.of("an Error signal", (order, db) -> order.note(db).then(Mono.error(new LinkageError("late")))),
                 Named.of(

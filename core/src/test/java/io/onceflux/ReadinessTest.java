@@ -7,9 +7,13 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
@@ -83,5 +87,41 @@ class ReadinessTest {
                 .verifyComplete();
         assertThat(database.count("SELECT count(*) FROM processed_messages WHERE message_key = '3'"))
                 .isZero();
+    }
+
+    @Test
+    void callersWhoAllHoldAConnectionAndClaimForTheFirstTimeDoNotWaitForEachOther() {
+        ConnectionPool five = database.pool(5);
+        IdempotentConsumer<Order> consumer = orders(Order::apply).build(five);
+        TransactionalOperator callers = TransactionalOperator.create(new R2dbcTransactionManager(five));
+        CountDownLatch all = new CountDownLatch(5);
+
+        List<Boolean> fresh = Objects.requireNonNull(Flux.range(0, 5)
+                .flatMap(n -> callers.transactional(Mono.<Void>fromRunnable(all::countDown)
+                        .then(Mono.defer(() -> Mono.delay(Duration.ofMillis(5))
+                                .repeat(() -> all.getCount() > 0)
+                                .then()))
+                        .then(consumer.claimInTransaction("together-" + n))))
+                .collectList()
+                .block(LIMIT));
+
+        assertThat(fresh).hasSize(5).containsOnly(true);
+    }
+
+    @Test
+    void aConsumerThatIsStoppedDuringItsStartUpCheckSubscribesToNothing() {
+        AtomicInteger subscribed = new AtomicInteger();
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .build(new PostgresqlConnectionFactory(
+                        database.configuration().port(1).build()));
+        var outcomes = Flux.<Delivery<Order>>never()
+                .doOnSubscribe(subscription -> subscribed.incrementAndGet())
+                .transform(consumer)
+                .collectList()
+                .toFuture();
+        consumer.stop().block(LIMIT);
+
+        assertThat(outcomes).succeedsWithin(LIMIT);
+        assertThat(subscribed).hasValue(0);
     }
 }

@@ -2,10 +2,14 @@ package io.onceflux;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.onceflux.AttemptConnection.NoConnectionException;
+import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.Retries.Verdict;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -27,9 +31,13 @@ class RetriesTest {
     private final Progress progress = new Progress(policy.alarmAfter(), listener);
     private final Retries retries = retriesOf("1");
 
-    private Retries retriesOf(String id) {
+    private Retries retriesOf(@Nullable String id) {
+        return retriesOf(id == null ? null : new MessageKey("c", id), false);
+    }
+
+    private Retries retriesOf(@Nullable MessageKey key, boolean callerWaits) {
         Backoff backoff = new Backoff(policy.minBackoff(), policy.maxBackoff(), () -> 0);
-        return new Retries(new MessageKey("c", id), policy, backoff, progress, snapshots::get, now::get);
+        return new Retries(key, callerWaits, policy, backoff, progress, snapshots::get, now::get);
     }
 
     @Test
@@ -74,7 +82,7 @@ class RetriesTest {
                 .isEqualTo(FailureKind.CONFLICT);
         assertThat(judge(FailureKind.PERMANENT, DatabaseErrors.withState("23505")))
                 .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
-        assertThat(retriesOf("2").judge(FailureKind.PERMANENT, DatabaseErrors.withState("22001"), true, false))
+        assertThat(retriesOf("2").judge(FailureKind.PERMANENT, DatabaseErrors.withState("22001"), true))
                 .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
     }
 
@@ -87,7 +95,7 @@ class RetriesTest {
     @Test
     void infrastructureIsHeldWithoutALimitWhileTheDatabaseIsAway() {
         for (int i = 0; i < 1_000; i++) {
-            Verdict verdict = retries.judge(FailureKind.INFRASTRUCTURE, error, false, false);
+            Verdict verdict = retries.judge(FailureKind.INFRASTRUCTURE, error, false);
             assertThat(verdict.held()).isTrue();
             assertThat(verdict.pause()).isBetween(millis(100), Duration.ofSeconds(5));
         }
@@ -96,11 +104,10 @@ class RetriesTest {
     @Test
     void aMessageThatAloneFailsAsInfrastructureWhileProbesSucceedIsQuarantined() {
         for (int i = 0; i < 3; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false)
-                            .held())
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true).held())
                     .isTrue();
         }
-        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false))
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true))
                 .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
     }
 
@@ -108,12 +115,11 @@ class RetriesTest {
     void anOutageInBetweenStartsTheCountAgain() {
         for (int round = 0; round < 10; round++) {
             for (int i = 0; i < 3; i++) {
-                assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, false)
+                assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true)
                                 .held())
                         .isTrue();
             }
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false, false)
-                            .held())
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false).held())
                     .isTrue();
         }
     }
@@ -150,23 +156,62 @@ class RetriesTest {
 
     @Test
     void anUnknownCommitIsQuarantinedIfOthersCommitAgainAndAgain() {
+        UnknownCommitException unknown = new UnknownCommitException(error);
         for (int i = 0; i < 4; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, true)
-                            .held())
-                    .isTrue();
+            assertThat(judge(FailureKind.INFRASTRUCTURE, unknown).held()).isTrue();
             progress.committed();
         }
-        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, true))
-                .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
+        assertThat(judge(FailureKind.INFRASTRUCTURE, unknown)).isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
     }
 
     @Test
     void anUnknownCommitIsNotQuarantinedJustBecauseAProbeSucceeds() {
         for (int i = 0; i < 100; i++) {
-            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true, true)
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, new UnknownCommitException(error), true)
                             .held())
                     .isTrue();
         }
+    }
+
+    @Test
+    void aMessageThatGetsNoConnectionIsNeverTheOneAtFault() {
+        for (int i = 0; i < 100; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, new NoConnectionException(error), true)
+                            .held())
+                    .isTrue();
+            progress.committed();
+        }
+    }
+
+    @Test
+    void aStatementThatIsNeverSupportedIsNotTakenForAConflictForLong() {
+        Throwable unsupported = DatabaseErrors.withState("0A000");
+        int judged = 1;
+        while (judge(FailureKind.CONFLICT, unsupported).pause() != null) {
+            judged++;
+        }
+        assertThat(judged).isLessThan(20);
+    }
+
+    @Test
+    void aMessageWhoseCallerWaitsIsNoSignOfABrokenSetupAndIsNotHeldForOne() {
+        for (int i = 0; i < 3 * policy.alarmAfter(); i++) {
+            Verdict verdict = retriesOf(new MessageKey("c", "call-" + i), true)
+                    .judge(FailureKind.PERMANENT, DatabaseErrors.withState("22012"), true);
+            assertThat(verdict).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        }
+        assertThat(retriesOf("of-a-flux").judge(FailureKind.PERMANENT, DatabaseErrors.withState("22012"), true))
+                .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+    }
+
+    @Test
+    void manyMessagesWithoutAUsableKeyInARowAreAWarningAndGivenUp() {
+        Throwable unusable = new UnusableMessageException(new PermanentFailure("the message has no id"));
+        for (int i = 0; i < 3 * policy.alarmAfter(); i++) {
+            assertThat(retriesOf((String) null).judge(FailureKind.PERMANENT, unusable, true))
+                    .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
+        }
+        assertThat(listener.warnings).singleElement().asString().contains("the message has no id");
     }
 
     @ParameterizedTest
@@ -188,8 +233,7 @@ class RetriesTest {
     void keysThatFailInDifferentWaysRaiseNoAlarm() {
         for (int i = 0; i < 100; i++) {
             String state = i % 2 == 0 ? "22001" : "23502";
-            Verdict verdict =
-                    retriesOf("key-" + i).judge(FailureKind.PERMANENT, DatabaseErrors.withState(state), true, false);
+            Verdict verdict = retriesOf("key-" + i).judge(FailureKind.PERMANENT, DatabaseErrors.withState(state), true);
             assertThat(verdict).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
         }
     }
@@ -197,8 +241,7 @@ class RetriesTest {
     @Test
     void whatTheUserJudgedPermanentNeverRaisesTheAlarm() {
         for (int i = 0; i < 100; i++) {
-            assertThat(retriesOf("key-" + i)
-                            .judge(FailureKind.PERMANENT, new PermanentFailure("not an order"), true, false))
+            assertThat(retriesOf("key-" + i).judge(FailureKind.PERMANENT, new PermanentFailure("not an order"), true))
                     .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
         }
     }
@@ -221,15 +264,15 @@ class RetriesTest {
     }
 
     private Verdict last(Retries of, FailureKind kind) {
-        Verdict verdict = of.judge(kind, error, true, false);
+        Verdict verdict = of.judge(kind, error, true);
         for (int i = 1; i < policy.maxAttempts() && kind == FailureKind.EFFECT; i++) {
-            verdict = of.judge(kind, error, true, false);
+            verdict = of.judge(kind, error, true);
         }
         return verdict;
     }
 
     private Verdict judge(FailureKind kind, Throwable error) {
-        return retries.judge(kind, error, true, false);
+        return retries.judge(kind, error, true);
     }
 
     private static Duration millis(long millis) {

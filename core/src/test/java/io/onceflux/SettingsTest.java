@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -28,7 +29,13 @@ class SettingsTest {
                 wrong(
                         "maxInFlight (4) must be more than lanes (4)",
                         builder -> builder.lanes(4).maxInFlight(4)),
+                wrong("maxInFlight must be at most", builder -> builder.maxInFlight(Integer.MAX_VALUE)),
                 wrong("timeLimit", builder -> builder.timeLimit(Duration.ZERO)),
+                wrong(
+                        "timeLimit must be from 1 ms to 365 days",
+                        builder -> builder.timeLimit(ChronoUnit.FOREVER.getDuration())),
+                wrong("settleLimit", builder -> builder.settleLimit(Duration.ofDays(366))),
+                wrong("downAfter", builder -> builder.downAfter(Duration.ZERO)),
                 wrong("lockTimeout", builder -> builder.lockTimeout(Duration.ofNanos(1))),
                 wrong("controlLimit", builder -> builder.controlLimit(Duration.ofSeconds(-1))),
                 wrong("settleLimit", builder -> builder.settleLimit(Duration.ZERO)),
@@ -51,6 +58,19 @@ class SettingsTest {
         assertThatThrownBy(() -> builder.build(UNUSED))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining(named);
+    }
+
+    @Test
+    @SuppressWarnings("NullAway") // as from code without annotations
+    void nullIsRefusedByTheNameOfTheSetting() {
+        ConsumerBuilder<Order> builder = Consumers.orders(Order::apply);
+        assertThatThrownBy(() -> builder.identifiedBy(null))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage("identifiedBy must not be null");
+        assertThatThrownBy(() -> builder.listener(null)).hasMessage("listener must not be null");
+        assertThatThrownBy(() -> builder.claimTable(null)).hasMessage("claimTable must not be null");
+        assertThatThrownBy(() -> builder.timeLimit(null)).hasMessage("timeLimit must not be null");
+        assertThatThrownBy(() -> builder.build(null)).hasMessage("connections must not be null");
     }
 
     @ParameterizedTest
