@@ -24,7 +24,7 @@ final class StartupCheck {
     private final @Nullable TableDeadLetters deadLetters;
     private final Progress progress;
     private final Mono<Boolean> passed;
-    private volatile boolean hasPassed;
+    private volatile boolean tableFit;
     private volatile boolean snapshotIsolation;
 
     StartupCheck(
@@ -63,12 +63,14 @@ final class StartupCheck {
 
     /**
      * For a caller who owns a transaction: the table alone is looked at, on the caller's connection. To wait for another connection
-     * could wait for other callers who do the same.
+     * could wait for other callers who do the same. It is looked at once.
      */
     Mono<Void> tableIsFit(Connection callers) {
-        return hasPassed
+        return tableFit
                 ? Mono.empty()
-                : claims.verify(callers, settings.consumer()).then();
+                : claims.verify(callers, settings.consumer())
+                        .doOnSuccess(warnings -> tableFit = true)
+                        .then();
     }
 
     /** Whether the consumer's transactions see a snapshot; known once the check has passed. */
@@ -79,7 +81,7 @@ final class StartupCheck {
     private Mono<Void> check() {
         return Mono.defer(this::poolIsLargeEnough)
                 .then(Mono.defer(this::waitForDatabase))
-                .doOnSuccess(done -> hasPassed = true);
+                .doOnSuccess(done -> tableFit = true);
     }
 
     private Mono<Void> poolIsLargeEnough() {

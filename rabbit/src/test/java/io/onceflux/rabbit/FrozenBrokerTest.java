@@ -34,9 +34,9 @@ class FrozenBrokerTest {
     private final Database database = Database.create();
     private Broker broker;
 
+    /** A frozen broker reads no more than fits into a buffer, so that the sender's fills up too. */
     @BeforeAll
-    static void
-            startBroker() { // A frozen broker reads no more than fits into a buffer, so that the sender's fills up too.
+    static void startBroker() {
         service = RabbitService.start(Map.of("tcp_listen_options.recbuf", "4096"));
     }
 
