@@ -66,7 +66,6 @@ final class Attempts<T> {
                     message.key(),
                     deadline != null,
                     settings.failurePolicy(),
-                    settings.backoff(),
                     progress,
                     snapshotIsolation,
                     Attempts::now);

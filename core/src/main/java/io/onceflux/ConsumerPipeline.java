@@ -1,8 +1,10 @@
 package io.onceflux;
 
+import io.onceflux.GatherWhileBusy.Batch;
 import java.time.Duration;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 
 /**
  * The way of a message: identify, lane, attempt (claim and effect in one transaction), settle after the commit.
@@ -34,14 +36,21 @@ final class ConsumerPipeline<T> {
                     .takeUntilOther(lifecycle.stopRequested().then(inFlight.whenZero()))
                     .doOnNext(delivery -> inFlight.up())
                     .map(identify::identify)
-                    .groupBy(Message::lane, queuedInLanes())
+                    .transform(this::inLanes)
                     .flatMap(
-                            lane -> lane.concatMap(
-                                    message -> toItsEnd(handle(message)).doFinally(end -> inFlight.down()), 0),
+                            batch -> toItsEnd(handle(batch.items().get(0))).doFinally(end -> {
+                                inFlight.down();
+                                batch.done();
+                            }),
                             settings.lanes(),
                             1)
-                    .takeUntilOther(lifecycle.cutOff());
+                    .takeUntilOther(lifecycle.cutOff())
+                    .doOnDiscard(Message.class, message -> dropped(message));
         });
+    }
+
+    private Flux<Batch<Message<T>>> inLanes(Flux<Message<T>> messages) {
+        return new GatherWhileBusy<>(messages, Message::lane, settings.lanes(), 1, settings.maxInFlight());
     }
 
     /** A transaction never waits, open, for a subscriber that is slow to ask for its outcome. */
@@ -56,6 +65,11 @@ final class ConsumerPipeline<T> {
             }
             long start = System.nanoTime();
             return attempts.untilDone(message)
+                    .doFinally(end -> {
+                        if (end == SignalType.CANCEL) {
+                            dropped(message);
+                        }
+                    })
                     .flatMap(outcome -> settle(message, outcome, start).thenReturn(outcome))
                     .switchIfEmpty(letGo(message));
         });
@@ -71,14 +85,14 @@ final class ConsumerPipeline<T> {
     /** Leaves a message that has no outcome to redelivery. */
     private Mono<Outcome> letGo(Message<T> message) {
         return Mono.defer(() -> {
-            settings.listener().onDropped(message.delivery());
+            dropped(message);
             return message.delivery().isCurrent()
                     ? settling.settle(message.delivery(), Settlement.requeue()).then(Mono.empty())
                     : Mono.empty();
         });
     }
 
-    private int queuedInLanes() {
-        return settings.maxInFlight() - settings.lanes();
+    private void dropped(Message<?> message) {
+        settings.listener().onDropped(message.delivery());
     }
 }

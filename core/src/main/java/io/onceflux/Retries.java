@@ -4,6 +4,8 @@ import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -17,7 +19,6 @@ final class Retries {
     private final @Nullable MessageKey key;
     private final boolean callerWaits;
     private final FailurePolicy policy;
-    private final Backoff backoff;
     private final Progress progress;
     private final BooleanSupplier snapshotIsolation;
     private final LongSupplier nowMillis;
@@ -28,7 +29,7 @@ final class Retries {
     private int stalePlans;
     private long firstConflictAt;
     private boolean snapshotConflictSeen;
-    private int holds;
+    private final Map<FailureKind, Integer> holds = new EnumMap<>(FailureKind.class);
     private int aloneInARow;
     private long commitsAtLastHold;
     private long effectsAtLastHold;
@@ -42,14 +43,12 @@ final class Retries {
             @Nullable MessageKey key,
             boolean callerWaits,
             FailurePolicy policy,
-            Backoff backoff,
             Progress progress,
             BooleanSupplier snapshotIsolation,
             LongSupplier nowMillis) {
         this.key = key;
         this.callerWaits = callerWaits;
         this.policy = policy;
-        this.backoff = backoff;
         this.progress = progress;
         this.snapshotIsolation = snapshotIsolation;
         this.nowMillis = nowMillis;
@@ -115,23 +114,28 @@ final class Retries {
         }
         long since = nowMillis.getAsLong() - firstConflictAt;
         return since < policy.conflictTimeout().toMillis()
-                ? Verdict.retry(FailureKind.CONFLICT, backoff.after(conflicts - 1))
+                ? Verdict.retry(FailureKind.CONFLICT, pause(FailureKind.CONFLICT, conflicts - 1))
                 : effect(error);
     }
 
     private Duration atOnceWithJitter() {
-        return Duration.ofMillis((long) (backoff.random().getAsDouble() * 20));
+        return Duration.ofMillis(
+                (long) (policy.backoff(FailureKind.CONFLICT).random().getAsDouble() * 20));
+    }
+
+    private Duration pause(FailureKind kind, int failures) {
+        return policy.backoff(kind).after(failures);
     }
 
     private Verdict effect(Throwable error) {
         effectFailures++;
         return effectFailures < policy.maxAttempts()
-                ? Verdict.retry(FailureKind.EFFECT, backoff.after(effectFailures))
+                ? Verdict.retry(FailureKind.EFFECT, pause(FailureKind.EFFECT, effectFailures))
                 : giveUpUnlessOneOfMany(FailureKind.EFFECT, error);
     }
 
     private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers) {
-        boolean first = holds++ == 0;
+        boolean first = holds.isEmpty();
         boolean othersCommit = !first && progress.commits() > commitsAtLastHold;
         boolean othersApply = !first && progress.effects() > effectsAtLastHold;
         commitsAtLastHold = progress.commits();
@@ -145,9 +149,11 @@ final class Retries {
         } else {
             aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
         }
-        return aloneInARow >= policy.quarantineAfter()
-                ? giveUpUnlessOneOfMany(kind, error)
-                : Verdict.hold(kind, backoff.after(holds));
+        return aloneInARow >= policy.quarantineAfter() ? giveUpUnlessOneOfMany(kind, error) : hold(kind);
+    }
+
+    private Verdict hold(FailureKind kind) {
+        return Verdict.hold(kind, pause(kind, holds.merge(kind, 1, Integer::sum)));
     }
 
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
@@ -160,7 +166,7 @@ final class Retries {
         }
         boolean judgedByUser = Causes.has(error, PermanentFailure.class);
         return !judgedByUser && progress.isOneOfMany(key, kind, error)
-                ? Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds))
+                ? hold(FailureKind.BROKEN_SETUP)
                 : Verdict.giveUp(kind);
     }
 }

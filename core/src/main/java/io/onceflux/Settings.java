@@ -50,8 +50,4 @@ record Settings(
                                 + " transaction counts as a failing effect")
                         .formatted(lockTimeout, timeLimit));
     }
-
-    Backoff backoff() {
-        return Backoff.between(failurePolicy.minBackoff(), failurePolicy.maxBackoff());
-    }
 }
