@@ -9,6 +9,8 @@ import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.transaction.annotation.Isolation;
@@ -38,7 +40,7 @@ public final class ConsumerBuilder<T> {
     private Duration processBudget = Duration.ofSeconds(30);
     private Duration downAfter = Duration.ofMinutes(1);
     private FailurePolicy failurePolicy = FailurePolicy.defaults();
-    private ConsumerListener listener = new ConsumerListener() {};
+    private final List<ConsumerListener> listeners = new ArrayList<>();
 
     ConsumerBuilder(String consumer) {
         this.consumer = consumer;
@@ -179,9 +181,12 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** Is told what happens. Default: what a person should know goes to the log, whether there is a listener or not. */
-    public ConsumerBuilder<T> listener(ConsumerListener ownListener) {
-        this.listener = given("listener", ownListener);
+    /**
+     * Is told what happens. May be called several times; each listener is told. Default: what a person should know goes to the log,
+     * whether there is a listener or not.
+     */
+    public ConsumerBuilder<T> listener(ConsumerListener listener) {
+        listeners.add(given("listener", listener));
         return this;
     }
 
@@ -208,7 +213,12 @@ public final class ConsumerBuilder<T> {
                 startLimit,
                 processBudget,
                 failurePolicy,
-                new GuardedListener(consumer, health, listener));
+                new GuardedListener(
+                        consumer,
+                        health,
+                        listeners.stream()
+                                .map(listener -> listener.forConsumer(consumer))
+                                .toList()));
         that(
                 identified,
                 ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"

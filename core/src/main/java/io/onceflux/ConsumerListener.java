@@ -13,6 +13,11 @@ import java.time.Duration;
  */
 public interface ConsumerListener {
 
+    /** The listener that is told what one consumer does; asked for when the consumer is built. Default: this one. */
+    default ConsumerListener forConsumer(String consumer) {
+        return this;
+    }
+
     /** A message has its outcome; the broker has not been told yet. {@code elapsed} counts from the first attempt. */
     default void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {}
 
