@@ -110,6 +110,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         private final Queue<Lane<T>> ready = new ArrayDeque<>();
         private Subscription upstream = Operators.emptySubscription();
         private int gathered;
+        private int held;
 
         @SuppressWarnings("unused") // SIGNALS
         private volatile int signals;
@@ -133,7 +134,8 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             }
             this.maxBatch = maxBatch;
             this.maxInFlight = maxInFlight;
-            this.arrived = Queues.<T>get(maxInFlight).get();
+            this.arrived = Queues.<T>unbounded(Math.min(maxInFlight, Queues.SMALL_BUFFER_SIZE))
+                    .get();
         }
 
         @Override
@@ -154,13 +156,10 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         public void onNext(T item) {
             if (ended) {
                 Operators.onNextDropped(item, currentContext());
-            } else if (arrived.offer(item)) {
-                drain();
-            } else {
-                Operators.onDiscard(item, currentContext());
-                upstream.cancel();
-                onError(Exceptions.failWithOverflow("the source emitted more than it was asked for"));
+                return;
             }
+            arrived.offer(item);
+            drain();
         }
 
         @Override
@@ -209,6 +208,12 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 boolean last = ended; // Before what has arrived is taken, so that nothing arrives in between.
                 int freed = freeLanes();
                 takeArrived();
+                if (held > maxInFlight && !ended) {
+                    upstream.cancel();
+                    error = Exceptions.failWithOverflow("the source emitted more than it was asked for");
+                    ended = true;
+                    last = true;
+                }
                 if (!over) {
                     emitReady();
                 }
@@ -229,6 +234,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             int freed = 0;
             for (Batch<T> batch = takenBack.poll(); batch != null; batch = takenBack.poll()) {
                 freed += batch.items.size();
+                held -= batch.items.size();
                 batch.lane.busy = false;
                 if (!batch.lane.gathered.isEmpty()) {
                     ready.add(batch.lane);
@@ -245,6 +251,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 }
                 lane.gathered.add(item);
                 gathered++;
+                held++;
             }
         }
 
