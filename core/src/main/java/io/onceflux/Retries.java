@@ -10,8 +10,8 @@ import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** How one message has failed so far, and what follows from its next failure. For one message, one call at a time. */
-final class Retries {
+/** How one message has failed so far, alone in its transaction. */
+final class Retries implements Judge {
 
     /** A message may carry a stale plan of each connection that it meets; more often than this, the statement is at fault. */
     private static final int MOST_STALE_PLANS = 10;
@@ -23,7 +23,6 @@ final class Retries {
     private final BooleanSupplier snapshotIsolation;
     private final LongSupplier nowMillis;
 
-    private int attempts;
     private int effectFailures;
     private int conflicts;
     private int stalePlans;
@@ -54,40 +53,8 @@ final class Retries {
         this.nowMillis = nowMillis;
     }
 
-    /**
-     * What a failure leads to.
-     *
-     * @param pause how long to wait before the next attempt; null to give the message up
-     * @param held whether the message waits for something outside of it to be mended
-     */
-    record Verdict(FailureKind kind, @Nullable Duration pause, boolean held) {
-        static Verdict giveUp(FailureKind kind) {
-            return new Verdict(kind, null, false);
-        }
-
-        static Verdict retry(FailureKind kind, Duration pause) {
-            return new Verdict(kind, pause, false);
-        }
-
-        static Verdict hold(FailureKind kind, Duration pause) {
-            return new Verdict(kind, pause, true);
-        }
-    }
-
-    void attemptStarted() {
-        attempts++;
-    }
-
-    int attempts() {
-        return attempts;
-    }
-
-    /**
-     * Judges a failure.
-     *
-     * @param databaseAnswers whether a probe that writes succeeded after the failure; asked only for failures that hold
-     */
-    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
+    @Override
+    public Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
         return switch (kind) {
             case CONFLICT -> conflict(error);
             case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers);
@@ -107,7 +74,8 @@ final class Retries {
     private Verdict conflict(Throwable error) {
         if (conflicts++ == 0) {
             firstConflictAt = nowMillis.getAsLong();
-            return Verdict.retry(FailureKind.CONFLICT, atOnceWithJitter());
+            return Verdict.retry(
+                    FailureKind.CONFLICT, policy.backoff(FailureKind.CONFLICT).atOnce());
         }
         if (SqlStates.STALE_PLAN.equals(SqlStates.stateOf(error)) && ++stalePlans > MOST_STALE_PLANS) {
             return effect(error);
@@ -116,11 +84,6 @@ final class Retries {
         return since < policy.conflictTimeout().toMillis()
                 ? Verdict.retry(FailureKind.CONFLICT, pause(FailureKind.CONFLICT, conflicts - 1))
                 : effect(error);
-    }
-
-    private Duration atOnceWithJitter() {
-        return Duration.ofMillis(
-                (long) (policy.backoff(FailureKind.CONFLICT).random().getAsDouble() * 20));
     }
 
     private Duration pause(FailureKind kind, int failures) {

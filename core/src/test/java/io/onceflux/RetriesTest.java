@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
-import io.onceflux.Retries.Verdict;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -87,7 +87,7 @@ class RetriesTest {
     @Test
     void conflictsDoNotUseUpTheAttemptsOfTheEffect() {
         for (int i = 0; i < 20; i++) {
-            assertThat(judge(FailureKind.CONFLICT, error).pause()).isNotNull();
+            assertThat(judge(FailureKind.CONFLICT, error).next()).isEqualTo(Verdict.Next.RETRY);
         }
         assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
     }
@@ -207,7 +207,7 @@ class RetriesTest {
     void aStatementThatIsNeverSupportedIsNotTakenForAConflictForLong() {
         Throwable unsupported = DatabaseErrors.withState("0A000");
         int judged = 1;
-        while (judge(FailureKind.CONFLICT, unsupported).pause() != null) {
+        while (judge(FailureKind.CONFLICT, unsupported).next() != Verdict.Next.GIVE_UP) {
             judged++;
         }
         assertThat(judged).isLessThan(20);
