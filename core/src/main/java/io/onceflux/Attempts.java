@@ -116,12 +116,13 @@ final class Attempts<T> {
 
     private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Long deadline) {
         return Mono.defer(() -> {
-            Part<T> part = work.ready(now());
+            long now = now();
+            Part<T> part = work.ready(now);
             if (part == null ? lifecycle.isStopAsked() : deadline == null && lifecycle.isStopping()) {
                 return Mono.just(letGo(work.close()));
             }
             if (part == null) {
-                Duration pause = Duration.ofMillis(Math.max(1, work.readyAt() - now()));
+                Duration pause = Duration.ofMillis(Math.max(1, work.readyAt(now) - now));
                 return Mono.firstWithSignal(Mono.delay(pause).then(), lifecycle.stopRequested())
                         .thenReturn(List.of());
             }
@@ -164,9 +165,7 @@ final class Attempts<T> {
     }
 
     private static <T> List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
-        if (!work.finish(part)) {
-            return List.of(); // Cut off: it has been told that they are left to redelivery.
-        }
+        work.finish(part);
         List<Handled<T>> handled = new ArrayList<>(outcomes.size());
         for (int i = 0; i < outcomes.size(); i++) {
             Message<T> message = part.messages().get(i);

@@ -91,9 +91,13 @@ final class Worklist<T> {
         return null;
     }
 
-    /** When the first of those that have to wait may be attempted. */
-    synchronized long readyAt() {
-        return parts.stream().mapToLong(Part::notBefore).min().orElse(Long.MIN_VALUE);
+    /** When the first of those that have to wait may be attempted; now if none has to. */
+    synchronized long readyAt(long now) {
+        return parts.stream()
+                .mapToLong(Part::notBefore)
+                .filter(time -> time > now)
+                .min()
+                .orElse(now);
     }
 
     List<Message<T>> copiesOf(Message<T> message) {
@@ -101,13 +105,12 @@ final class Worklist<T> {
         return key == null ? List.of() : copies.getOrDefault(key, List.of());
     }
 
-    /** Takes a part off the list, as its messages have their outcome; false if {@link #close} came first. */
-    synchronized boolean finish(Part<T> part) {
+    /** Takes a part off the list, as its messages have their outcome. */
+    synchronized void finish(Part<T> part) {
         int at = indexOf(part);
         if (at >= 0) {
             parts.remove(at);
         }
-        return at >= 0;
     }
 
     /** The part has to be attempted again, with what is known of it now. */
