@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Budget.BudgetOverException;
 import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.Worklist.Part;
@@ -96,16 +97,18 @@ final class Attempts<T> {
     }
 
     /** Handles a message whose caller waits: no attempt starts or goes on after the budget, COMMIT excepted. */
-    Mono<Outcome> within(Duration budget, Message<T> message) {
+    Mono<Outcome> within(Duration length, Message<T> message) {
         return Mono.defer(() -> {
-            long deadline = now() + budget.toMillis();
+            Budget budget = new Budget(length);
             Worklist<T> work = new Worklist<>(List.of(message), alone -> judge(alone, true));
-            return Mono.defer(() -> step(work, deadline))
+            Mono<Outcome> outcome = Mono.defer(() -> step(work, budget))
                     .repeat(() -> !work.isEmpty())
                     .concatMapIterable(handled -> handled)
                     .mapNotNull(Handled::outcome)
                     .collectList()
                     .flatMap(outcomes -> Mono.justOrEmpty(outcomes.stream().findFirst()));
+            return Mono.firstWithSignal(outcome, budget.over())
+                    .onErrorResume(BudgetOverException.class, error -> Mono.just(notAttempted(message, error)));
         });
     }
 
@@ -114,11 +117,11 @@ final class Attempts<T> {
         return failed(message, FailureKind.INFRASTRUCTURE, error, 0);
     }
 
-    private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Long deadline) {
+    private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Budget budget) {
         return Mono.defer(() -> {
             long now = now();
             Part<T> part = work.ready(now);
-            if (part == null ? lifecycle.isStopAsked() : deadline == null && lifecycle.isStopping()) {
+            if (part == null ? lifecycle.isStopAsked() : budget == null && lifecycle.isStopping()) {
                 return Mono.just(letGo(work.close()));
             }
             if (part == null) {
@@ -128,7 +131,7 @@ final class Attempts<T> {
             }
             return part.messages().stream()
                             .allMatch(message -> message.delivery().isCurrent())
-                    ? attempt(work, part, deadline)
+                    ? attempt(work, part, budget)
                     : Mono.fromSupplier(() -> withoutLost(work, part));
         });
     }
@@ -142,18 +145,22 @@ final class Attempts<T> {
         return messages.stream().map(message -> new Handled<>(message, null)).toList();
     }
 
-    private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Long deadline) {
+    private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Budget budget) {
         Message<T> first = before.messages().get(0);
         Throwable unusable = first.unusable();
         if (unusable != null) {
-            return afterFailure(work, before, null, deadline, new UnusableMessageException(unusable));
+            return afterFailure(work, before, null, budget, new UnusableMessageException(unusable));
         }
         Part<T> part = before.attempted();
         AtomicReference<Message<T>> culprit = new AtomicReference<>();
+        if (budget != null) {
+            budget.attemptStarts();
+        }
         return processOnce
-                .attempt(part.messages(), timeLimit(deadline), culprit::set)
+                .attempt(
+                        part.messages(), timeLimit(budget), budget == null ? () -> true : budget::commits, culprit::set)
                 .map(outcomes -> committed(work, part, outcomes))
-                .onErrorResume(error -> afterFailure(work, part, culprit.get(), deadline, error));
+                .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
     }
 
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
@@ -184,7 +191,7 @@ final class Attempts<T> {
     }
 
     private Mono<List<Handled<T>>> afterFailure(
-            Worklist<T> work, Part<T> part, @Nullable Message<T> culprit, @Nullable Long deadline, Throwable error) {
+            Worklist<T> work, Part<T> part, @Nullable Message<T> culprit, @Nullable Budget budget, Throwable error) {
         if (Causes.has(error, UnknownCommitException.class)) {
             settings.listener().onUnknownCommit(part.messages().get(0).delivery(), error);
         }
@@ -192,7 +199,7 @@ final class Attempts<T> {
                 .kindOf(error)
                 .flatMap(kind ->
                         answersAfter(kind, error).map(answers -> part.judge().judge(kind, error, answers)))
-                .map(verdict -> carryOut(work, part, culprit, deadline, verdict, error));
+                .map(verdict -> carryOut(work, part, culprit, budget, verdict, error));
     }
 
     /** Without a connection for the message, one for a probe says nothing about it. */
@@ -206,14 +213,14 @@ final class Attempts<T> {
             Worklist<T> work,
             Part<T> part,
             @Nullable Message<T> culprit,
-            @Nullable Long deadline,
+            @Nullable Budget budget,
             Verdict verdict,
             Throwable error) {
         long next = now() + verdict.pause().toMillis();
         if (part.messages().stream().anyMatch(message -> !message.delivery().isCurrent())) {
             return withoutLost(work, part);
         }
-        if (verdict.next() == Verdict.Next.GIVE_UP || (deadline != null && next >= deadline)) {
+        if (verdict.next() == Verdict.Next.GIVE_UP || (budget != null && budget.isOverAfter(verdict.pause()))) {
             return finish(work, part, List.of(failed(part.messages().get(0), verdict.kind(), error, part.attempts())));
         }
         for (Message<T> message : part.messages()) {
@@ -252,10 +259,8 @@ final class Attempts<T> {
                 : told.getClass().getSimpleName() + (message == null ? "" : ": " + message);
     }
 
-    private Duration timeLimit(@Nullable Long deadline) {
-        return deadline == null
-                ? settings.timeLimit()
-                : Duration.ofMillis(Math.max(1, Math.min(settings.timeLimit().toMillis(), deadline - now())));
+    private Duration timeLimit(@Nullable Budget budget) {
+        return budget == null ? settings.timeLimit() : budget.within(settings.timeLimit());
     }
 
     private static long now() {

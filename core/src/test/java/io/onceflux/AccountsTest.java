@@ -81,7 +81,7 @@ class AccountsTest {
     @ParameterizedTest
     @EnumSource(End.class)
     void everyDeliveryEndsInAnOutcomeOrIsDroppedAndNeverBoth(End end) throws Exception {
-        for (int round = 0; round < 40; round++) {
+        for (int round = 0; round < 15; round++) {
             Accounts accounts = new Accounts();
             int batch = 1 + round % 3 * 4;
             int number = round;
