@@ -30,6 +30,7 @@ final class Attempts<T> {
     private final BooleanSupplier snapshotIsolation;
     private final Lifecycle lifecycle;
     private final boolean ordered;
+    private final @Nullable RecentKeys recentKeys;
 
     /** @param ordered whether messages have an ordering key other than their id */
     Attempts(
@@ -39,7 +40,8 @@ final class Attempts<T> {
             Progress progress,
             BooleanSupplier snapshotIsolation,
             Lifecycle lifecycle,
-            boolean ordered) {
+            boolean ordered,
+            @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
         this.classification = new Classification(settings.failurePolicy().classifier(), Mono.defer(probe));
         this.probe = probe;
@@ -48,6 +50,7 @@ final class Attempts<T> {
         this.snapshotIsolation = snapshotIsolation;
         this.lifecycle = lifecycle;
         this.ordered = ordered;
+        this.recentKeys = recentKeys;
     }
 
     /**
@@ -151,6 +154,10 @@ final class Attempts<T> {
         if (unusable != null) {
             return afterFailure(work, before, null, budget, new UnusableMessageException(unusable));
         }
+        List<Message<T>> known = known(before);
+        if (!known.isEmpty()) {
+            return Mono.fromSupplier(() -> duplicates(work, before, known));
+        }
         Part<T> part = before.attempted();
         AtomicReference<Message<T>> culprit = new AtomicReference<>();
         if (budget != null) {
@@ -163,10 +170,34 @@ final class Attempts<T> {
                 .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
     }
 
+    /** Those that need not be tried, because this process has seen them committed. */
+    private List<Message<T>> known(Part<T> part) {
+        RecentKeys recent = recentKeys;
+        return recent == null || part.attempts() > 0
+                ? List.of()
+                : part.messages().stream()
+                        .filter(message -> recent.contains(message.requireKey()))
+                        .toList();
+    }
+
+    private List<Handled<T>> duplicates(Worklist<T> work, Part<T> part, List<Message<T>> known) {
+        work.take(part, known);
+        List<Handled<T>> handled = new ArrayList<>(known.size());
+        for (Message<T> message : known) {
+            Outcome duplicate = new Outcome.Duplicate(message.requireKey());
+            handled.add(new Handled<>(message, duplicate));
+            work.copiesOf(message).forEach(copy -> handled.add(new Handled<>(copy, duplicate)));
+        }
+        return handled;
+    }
+
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
         progress.committed();
         if (outcomes.stream().anyMatch(Outcome.Applied.class::isInstance)) {
             progress.applied();
+        }
+        if (recentKeys != null) {
+            part.messages().forEach(message -> recentKeys.remember(message.requireKey()));
         }
         return finish(work, part, outcomes);
     }

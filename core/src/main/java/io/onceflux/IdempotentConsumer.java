@@ -49,6 +49,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Claims claims,
             Identify<T> identify,
             EffectRunner<T> effect,
+            @Nullable RecentKeys recentKeys,
             @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
@@ -70,7 +71,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 progress,
                 startupCheck::snapshotIsolation,
                 lifecycle,
-                identify.isOrdered());
+                identify.isOrdered(),
+                recentKeys);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
