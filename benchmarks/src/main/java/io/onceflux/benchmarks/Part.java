@@ -19,7 +19,9 @@ record Part(String name, List<Fork> forks, int rounds, Duration slice) {
     }
 
     boolean needsPostgres() {
-        return forks.stream().flatMap(fork -> fork.cases().stream()).anyMatch(one -> !one.way().isPipelineAlone());
+        return forks.stream()
+                .flatMap(fork -> fork.cases().stream())
+                .anyMatch(one -> !one.way().isPipelineAlone());
     }
 
     boolean needsRabbit() {

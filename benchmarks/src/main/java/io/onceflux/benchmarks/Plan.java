@@ -4,11 +4,13 @@ import static java.time.Duration.ofMillis;
 import static java.time.Duration.ofSeconds;
 
 import io.onceflux.benchmarks.turns.Fork;
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What is measured, in which order.
@@ -43,7 +45,7 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                                 "grouped/half-load",
                                                 "grouped/half-load-of-jdbc"),
                                         Fork.of("set-based", "set-based/without-claim"),
-                                        Fork.of("pipeline")),
+                                        Fork.of("pipeline", "pipeline-per-message")),
                                 3,
                                 ofMillis(1_800)),
                         new Part("rabbit", rabbit(), 3, ofMillis(1_800))),
@@ -66,12 +68,19 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                 7,
                                 ofSeconds(5)),
                         new Part("rabbit", rabbit(), 7, ofSeconds(4)),
-                        new Part("pipeline", List.of(Fork.of("pipeline"), Fork.of("pipeline-per-message")), 7, ofSeconds(5)),
+                        new Part(
+                                "pipeline",
+                                List.of(Fork.of("pipeline"), Fork.of("pipeline-per-message")),
+                                7,
+                                ofSeconds(5)),
                         new Part(
                                 "latency",
                                 List.of(
                                         Fork.of("jdbc", "jdbc/half-load"),
-                                        Fork.of("per-message", "per-message/half-load", "per-message/half-load-of-jdbc"),
+                                        Fork.of(
+                                                "per-message",
+                                                "per-message/half-load",
+                                                "per-message/half-load-of-jdbc"),
                                         Fork.of("grouped", "grouped/half-load", "grouped/half-load-of-jdbc")),
                                 5,
                                 ofSeconds(8)),
@@ -86,7 +95,8 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                         Fork.of("per-message/lanes=1", "per-message/lanes=4", "per-message/lanes=16"),
                                         Fork.of(Stream.of(1, 4, 16)
                                                 .flatMap(lanes -> Stream.of(8, 64, 512)
-                                                        .map(batch -> "grouped/lanes=%d/batch=%d".formatted(lanes, batch)))
+                                                        .map(batch ->
+                                                                "grouped/lanes=%d/batch=%d".formatted(lanes, batch)))
                                                 .toArray(String[]::new))),
                                 5,
                                 ofSeconds(3)),
@@ -118,18 +128,26 @@ record Plan(List<Part> parts, int millionsOfKeys) {
         Set<String> known = parts.stream().map(Part::name).collect(Collectors.toSet());
         known.add(SMALL_HEAP);
         if (!known.containsAll(names)) {
-            throw new IllegalArgumentException("There are " + known.stream().sorted().toList() + ", not " + names);
+            throw new IllegalArgumentException(
+                    "There are " + known.stream().sorted().toList() + ", not " + names);
         }
         return new Plan(
                 parts.stream().filter(part -> names.contains(part.name())).toList(),
                 names.contains(SMALL_HEAP) ? millionsOfKeys : 0);
     }
 
-    /** With the same number of rounds and the same slice everywhere. */
-    Plan shortened(int rounds, java.time.Duration slice) {
+    /** With this many rounds and this slice everywhere, where they are given. */
+    Plan with(@Nullable Integer rounds, @Nullable Duration slice) {
+        if ((rounds != null && rounds < 1) || (slice != null && slice.toMillis() < 100)) {
+            throw new IllegalArgumentException("There is at least 1 round, and a slice of at least 100 ms");
+        }
         return new Plan(
                 parts.stream()
-                        .map(part -> new Part(part.name(), part.forks(), rounds, slice))
+                        .map(part -> new Part(
+                                part.name(),
+                                part.forks(),
+                                rounds == null ? part.rounds() : rounds,
+                                slice == null ? part.slice() : slice))
                         .toList(),
                 millionsOfKeys);
     }

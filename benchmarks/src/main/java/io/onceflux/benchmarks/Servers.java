@@ -1,10 +1,16 @@
 package io.onceflux.benchmarks;
 
+import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.benchmarks.scenario.Site;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The real servers, each started when it is first needed, from where the tests have them too. */
@@ -49,11 +55,46 @@ final class Servers implements AutoCloseable {
         }
     }
 
-    /** What was started, for the report. */
-    Map<String, Optional<String>> descriptions() {
-        return Map.of(
-                "PostgreSQL", Optional.ofNullable(postgres).map(Object::toString),
-                "RabbitMQ", Optional.ofNullable(rabbit).map(Object::toString));
+    /** Of what was started, with what PostgreSQL was told about memory and durability. */
+    Map<String, String> versions() {
+        Map<String, String> versions = new LinkedHashMap<>();
+        PostgresService database = postgres;
+        if (database != null) {
+            putPostgres(versions, database);
+        }
+        RabbitService broker = rabbit;
+        if (broker != null) {
+            versions.put("RabbitMQ", rabbitVersion(broker));
+        }
+        return versions;
+    }
+
+    private static void putPostgres(Map<String, String> versions, PostgresService server) {
+        String url = "jdbc:postgresql://%s:%d/%s".formatted(server.host(), server.port(), server.database());
+        try (Connection connection = DriverManager.getConnection(url, server.user(), server.password());
+                Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery("""
+                        SELECT current_setting('server_version') || ', ' || string_agg(name || ' ' || current_setting(name), ', ')
+                        FROM unnest(ARRAY['shared_buffers', 'max_wal_size', 'fsync', 'synchronous_commit']) AS names (name)
+                        """)) {
+            row.next();
+            versions.put("PostgreSQL", row.getString(1));
+            versions.put("PostgreSQL JDBC", connection.getMetaData().getDriverVersion());
+        } catch (SQLException e) {
+            throw new IllegalStateException("PostgreSQL does not say what it is", e);
+        }
+    }
+
+    private static String rabbitVersion(RabbitService broker) {
+        ConnectionFactory factory = new ConnectionFactory();
+        try {
+            factory.setUri(broker.uri());
+            try (com.rabbitmq.client.Connection connection = factory.newConnection()) {
+                return String.valueOf(connection.getServerProperties().get("version"));
+            }
+        } catch (Exception e) {
+            throw new IllegalStateException("RabbitMQ does not say what it is", e);
+        }
     }
 
     private static boolean isGivenByAddress() {

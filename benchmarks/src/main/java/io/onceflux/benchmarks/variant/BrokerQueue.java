@@ -40,6 +40,7 @@ final class BrokerQueue implements AutoCloseable {
         ConnectionFactory factory = new ConnectionFactory();
         try {
             factory.setUri(site.rabbitUri());
+            factory.setAutomaticRecoveryEnabled(false); // As Spring and OnceFlux want it: they have their own.
         } catch (Exception e) {
             throw new IllegalArgumentException("the broker's address is not usable", e);
         }

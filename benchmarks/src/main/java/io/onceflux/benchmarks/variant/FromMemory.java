@@ -48,7 +48,13 @@ final class FromMemory implements Variant {
         this.claims = what.claims();
         this.connections = connections;
         this.consumer = describe(what, claims, effect).build(database);
-        this.running = source.transform(consumer).subscribe(outcome -> {}, error::set);
+        this.running = source.transform(consumer).subscribe(outcome -> {}, this::failed);
+        source.awaitSubscriber();
+    }
+
+    private void failed(Throwable e) {
+        error.set(e);
+        source.ended(e);
     }
 
     static FromMemory intoDatabase(Case what, Site site) {

@@ -23,8 +23,9 @@ enum Grouping {
     ConsumerBuilder<Order> describe(ConsumerBuilder<Order> consumer, int batch, Effect<Order> ofOne) {
         return switch (this) {
             case PER_MESSAGE -> consumer.effect(ofOne);
-            case GROUPED, SET_BASED -> throw new UnsupportedOperationException(
-                    "the core has no group commit yet, so there are no batches of " + batch);
+            case GROUPED, SET_BASED ->
+                throw new UnsupportedOperationException(
+                        "the core has no group commit yet, so there are no batches of " + batch);
         };
     }
 }

@@ -3,8 +3,10 @@ package io.onceflux.benchmarks.variant;
 import io.onceflux.Delivery;
 import io.onceflux.Settlement;
 import io.onceflux.benchmarks.scenario.Order;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -22,11 +24,12 @@ import reactor.core.publisher.Operators;
 final class OrderSource extends Flux<Delivery<Order>> implements AutoCloseable {
 
     private static final long NOBODY_ASKS_NANOS = 50_000;
+    private static final int START_SECONDS = 60;
 
     private final Supply supply;
     private final ExecutorService thread = Executors.newSingleThreadExecutor();
     private final AtomicLong refused = new AtomicLong();
-    private volatile @Nullable Emission emission;
+    private final CompletableFuture<Emission> emission = new CompletableFuture<>();
 
     OrderSource(Supply supply) {
         this.supply = supply;
@@ -35,16 +38,23 @@ final class OrderSource extends Flux<Delivery<Order>> implements AutoCloseable {
     @Override
     public void subscribe(CoreSubscriber<? super Delivery<Order>> actual) {
         Emission started = new Emission(actual);
-        emission = started;
         actual.onSubscribe(started);
+        emission.complete(started);
+    }
+
+    /** Waits until the consumer has looked at its database and asks for messages. */
+    void awaitSubscriber() {
+        emission.orTimeout(START_SECONDS, TimeUnit.SECONDS).join();
+    }
+
+    /** The consumer has ended. */
+    void ended(Throwable error) {
+        emission.completeExceptionally(error);
     }
 
     /** Emits while the supply is open. */
     void start() {
-        Emission current = emission;
-        if (current == null) {
-            throw new IllegalStateException("nobody has subscribed");
-        }
+        Emission current = emission.join();
         thread.execute(supply.isPaced() ? () -> atPace(current) : current::emit);
     }
 

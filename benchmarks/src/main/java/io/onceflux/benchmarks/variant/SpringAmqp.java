@@ -14,6 +14,7 @@ import org.springframework.amqp.rabbit.config.SimpleRabbitListenerContainerFacto
 import org.springframework.amqp.rabbit.connection.CachingConnectionFactory;
 import org.springframework.amqp.rabbit.connection.ConnectionFactory;
 import org.springframework.amqp.rabbit.listener.RabbitListenerEndpointRegistry;
+import org.springframework.context.Lifecycle;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -36,7 +37,7 @@ final class SpringAmqp extends FromBroker {
         super(what, site);
         context.registerBean(Case.class, () -> what);
         context.registerBean(Site.class, () -> site);
-        context.registerBean(SpringAmqp.class, () -> this);
+        context.registerBean(Runnable.class, () -> this::oneDone);
         context.register(Setup.class);
         context.refresh();
         listeners = context.getBean(RabbitListenerEndpointRegistry.class);
@@ -44,7 +45,8 @@ final class SpringAmqp extends FromBroker {
 
     @Override
     void connect() {
-        listeners.start();
+        // One by one: after a stop, the registry starts none that does not start by itself.
+        listeners.getListenerContainers().forEach(Lifecycle::start);
     }
 
     @Override
@@ -104,8 +106,8 @@ final class SpringAmqp extends FromBroker {
         }
 
         @Bean
-        Listener listener(Credits credits, SpringAmqp whole) {
-            return new Listener(credits, whole);
+        Listener listener(Credits credits, Runnable whenDone) {
+            return new Listener(credits, whenDone);
         }
     }
 
@@ -113,17 +115,17 @@ final class SpringAmqp extends FromBroker {
     static class Listener {
 
         private final Credits credits;
-        private final SpringAmqp whole;
+        private final Runnable whenDone;
 
-        Listener(Credits credits, SpringAmqp whole) {
+        Listener(Credits credits, Runnable whenDone) {
             this.credits = credits;
-            this.whole = whole;
+            this.whenDone = whenDone;
         }
 
         @RabbitListener(queues = "#{site.queue()}")
         void onOrder(Message message) throws IOException {
             credits.credit(Order.fromJson(message.getBody()));
-            whole.oneDone();
+            whenDone.run();
         }
     }
 
