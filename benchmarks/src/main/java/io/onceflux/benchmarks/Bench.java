@@ -111,7 +111,7 @@ final class Bench implements Callable<Integer> {
             }
             return plan.with(rounds, sliceMillis == null ? null : Duration.ofMillis(sliceMillis));
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(new CommandLine(this), String.valueOf(e.getMessage()), e);
+            throw new ParameterException(Objects.requireNonNull(spec).commandLine(), String.valueOf(e.getMessage()), e);
         }
     }
 

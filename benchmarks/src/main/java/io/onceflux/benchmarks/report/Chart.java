@@ -4,14 +4,16 @@ import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Font;
 import java.awt.geom.Rectangle2D;
+import java.text.NumberFormat;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.jfree.chart.ChartFactory;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.CategoryAxis;
-import org.jfree.chart.axis.LogAxis;
 import org.jfree.chart.axis.NumberAxis;
 import org.jfree.chart.axis.ValueAxis;
+import org.jfree.chart.block.BlockBorder;
 import org.jfree.chart.plot.CategoryPlot;
 import org.jfree.chart.plot.PlotOrientation;
 import org.jfree.chart.renderer.category.LineAndShapeRenderer;
@@ -45,13 +47,13 @@ record Chart(JFreeChart chart, int height, boolean isEmpty) {
                 ChartFactory.createBarChart(title, null, unit, data, PlotOrientation.HORIZONTAL, false, false, false);
         CategoryPlot plot = chart.getCategoryPlot();
         plot.setRenderer(new WhiskerBars(List.copyOf(bars.entrySet())));
-        plot.getRangeAxis().setUpperMargin(0.15); // For the number behind the longest bar.
+        double longest = bars.values().stream().mapToDouble(Figure::max).max().orElse(1);
+        plot.getRangeAxis().setRange(0, longest * 1.2); // With room for the number behind the longest bar.
         return new Chart(styled(chart), FRAME + BAR * bars.size(), bars.isEmpty());
     }
 
     /** A line for each key, through the medians. */
-    static Chart lines(
-            String title, String across, String up, Map<String, Map<String, Figure>> lines, boolean logarithmic) {
+    static Chart lines(String title, String across, String up, Map<String, Map<String, Figure>> lines) {
         DefaultCategoryDataset data = new DefaultCategoryDataset();
         lines.forEach((line, points) -> points.forEach((at, figure) -> data.addValue(figure.median(), line, at)));
         JFreeChart chart =
@@ -63,9 +65,6 @@ record Chart(JFreeChart chart, int height, boolean isEmpty) {
             renderer.setSeriesStroke(i, new BasicStroke(2.5f));
         }
         plot.setRenderer(renderer);
-        if (logarithmic) {
-            plot.setRangeAxis(new LogAxis(up));
-        }
         return new Chart(styled(chart), 420, lines.isEmpty());
     }
 
@@ -76,7 +75,7 @@ record Chart(JFreeChart chart, int height, boolean isEmpty) {
         chart.setPadding(new RectangleInsets(8, 8, 8, 8));
         if (chart.getLegend() != null) {
             chart.getLegend().setItemFont(TEXT);
-            chart.getLegend().setFrame(org.jfree.chart.block.BlockBorder.NONE);
+            chart.getLegend().setFrame(BlockBorder.NONE);
         }
         CategoryPlot plot = chart.getCategoryPlot();
         plot.setBackgroundPaint(Color.WHITE);
@@ -88,7 +87,7 @@ record Chart(JFreeChart chart, int height, boolean isEmpty) {
         values.setLabelFont(TEXT);
         values.setAxisLineVisible(false);
         if (values instanceof NumberAxis numbers) {
-            numbers.setNumberFormatOverride(java.text.NumberFormat.getInstance(java.util.Locale.ROOT));
+            numbers.setNumberFormatOverride(NumberFormat.getInstance(Locale.ROOT));
         }
         CategoryAxis categories = plot.getDomainAxis();
         categories.setTickLabelFont(TEXT);

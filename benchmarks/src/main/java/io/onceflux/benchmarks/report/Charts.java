@@ -54,7 +54,7 @@ final class Charts {
             String line = settings.get(0) + (settings.contains("recent-keys") ? "/recent-keys" : "");
             put(lines, Titles.of(line), share + " %", rounds);
         });
-        return Chart.lines("Shares of duplicates", "share of duplicates", "messages a second", lines, false);
+        return Chart.lines("Shares of duplicates", "share of duplicates", "messages a second", lines);
     }
 
     /** A line for each number of lanes, over the messages a transaction. */
@@ -67,18 +67,14 @@ final class Charts {
             put(lines, lanes + " lanes", find(settings, "batch", perMessage ? "1" : "256"), rounds);
         });
         return Chart.lines(
-                "Lanes and messages a transaction",
-                "messages a transaction, at most",
-                "messages a second",
-                lines,
-                false);
+                "Lanes and messages a transaction", "messages a transaction, at most", "messages a second", lines);
     }
 
     private static Chart latency(Map<String, Map<String, List<Double>>> cases) {
         Map<String, Map<String, Figure>> lines = new LinkedHashMap<>();
         cases.forEach((what, percentiles) -> Stream.of("50", "90", "99", "99.9")
                 .forEach(each -> put(lines, Titles.of(what), each + " %", percentiles.getOrDefault(each, List.of()))));
-        return Chart.lines("Latency at half load", "percentile", "milliseconds", lines, true);
+        return Chart.lines("Latency at half load", "percentile", "milliseconds", lines);
     }
 
     private static Chart heap(List<Long> heap) {
@@ -86,7 +82,7 @@ final class Charts {
         for (int i = 0; i < heap.size(); i++) {
             put(lines, "heap after a collection", Integer.toString(i + 1), List.of(heap.get(i) / 1e6));
         }
-        return Chart.lines("Distinct keys and memory", "million distinct keys so far", "MB", lines, false);
+        return Chart.lines("Distinct keys and memory", "million distinct keys so far", "MB", lines);
     }
 
     private static void put(Map<String, Map<String, Figure>> lines, String line, String point, List<Double> rounds) {
