@@ -3,6 +3,7 @@ package io.onceflux.benchmarks.turns;
 import io.onceflux.benchmarks.scenario.Site;
 import io.onceflux.benchmarks.variant.Case;
 import java.io.IOException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -53,7 +54,7 @@ public record InTurns(
                 .map(Fork::available)
                 .filter(fork -> !fork.cases().isEmpty())
                 .toList();
-        Files.createDirectories(results);
+        forgetEarlierResults();
         ExecutorService threads = Executors.newCachedThreadPool();
         try (TurnServer turns = new TurnServer(sites)) {
             Map<Fork, CompletableFuture<Collection<RunResult>>> running = new LinkedHashMap<>();
@@ -75,6 +76,16 @@ public record InTurns(
             throw new IllegalStateException("a fork failed; its log is in " + results, e.getCause());
         } finally {
             threads.shutdownNow();
+        }
+    }
+
+    /** Latencies and sizes are found by their names; those of an earlier run are none of this one. */
+    private void forgetEarlierResults() throws IOException {
+        Files.createDirectories(results);
+        try (DirectoryStream<Path> earlier = Files.newDirectoryStream(results, "{jmh,latency,sizes}-*")) {
+            for (Path file : earlier) {
+                Files.delete(file);
+            }
         }
     }
 
