@@ -2,19 +2,23 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
-import io.onceflux.Retries.Verdict;
+import io.onceflux.Worklist.Part;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
-import reactor.util.retry.Retry;
 
-/** Attempts at one message, each a transaction of its own, until it has an outcome or is let go. */
+/** Attempts at messages, each a transaction, until every message has an outcome or is let go. */
 final class Attempts<T> {
 
     private final ProcessOnce<T> processOnce;
@@ -23,36 +27,86 @@ final class Attempts<T> {
     private final Settings settings;
     private final Progress progress;
     private final BooleanSupplier snapshotIsolation;
-    private final Mono<Void> stopRequested;
+    private final Lifecycle lifecycle;
+    private final boolean ordered;
 
+    /** @param ordered whether messages have an ordering key other than their id */
     Attempts(
             ProcessOnce<T> processOnce,
             Supplier<Mono<Boolean>> probe,
             Settings settings,
             Progress progress,
             BooleanSupplier snapshotIsolation,
-            Mono<Void> stopRequested) {
+            Lifecycle lifecycle,
+            boolean ordered) {
         this.processOnce = processOnce;
         this.classification = new Classification(settings.failurePolicy().classifier(), Mono.defer(probe));
         this.probe = probe;
         this.settings = settings;
         this.progress = progress;
         this.snapshotIsolation = snapshotIsolation;
-        this.stopRequested = stopRequested;
+        this.lifecycle = lifecycle;
+        this.ordered = ordered;
     }
 
     /**
-     * Handles a message that arrived in a flux.
+     * What has become of a message.
      *
-     * @return its outcome; empty if it was let go, because its channel is lost or the consumer is stopping
+     * @param outcome null if it was let go, because its channel is lost or the consumer is stopping
      */
-    Mono<Outcome> untilDone(Message<T> message) {
-        return run(message, null);
+    record Handled<T>(Message<T> message, @Nullable Outcome outcome) {}
+
+    /**
+     * A worklist for messages that arrived in a flux. Those with an ordering key are sorted by it, without changing the order of
+     * those that have the same: then two transactions that touch the same rows meet them in the same order.
+     */
+    Worklist<T> worklist(List<Message<T>> messages) {
+        List<Message<T>> sorted = messages;
+        if (ordered && messages.size() > 1) {
+            sorted = new ArrayList<>(messages);
+            sorted.sort(Comparator.comparingInt(Message::order));
+        }
+        return new Worklist<>(sorted, together -> judge(together, false));
+    }
+
+    private Judge judge(List<Message<T>> messages, boolean callerWaits) {
+        return messages.size() > 1
+                ? new BatchRetries(settings.failurePolicy())
+                : new Retries(
+                        messages.get(0).key(),
+                        callerWaits,
+                        settings.failurePolicy(),
+                        progress,
+                        snapshotIsolation,
+                        Attempts::now);
+    }
+
+    /**
+     * Works through the list, a step for each element that is asked for. A step is one transaction, or a pause; its result is what
+     * has got its outcome by it.
+     */
+    Flux<Mono<List<Handled<T>>>> steps(Worklist<T> work) {
+        return Flux.generate(sink -> {
+            if (work.isEmpty()) {
+                sink.complete();
+            } else {
+                sink.next(step(work, null));
+            }
+        });
     }
 
     /** Handles a message whose caller waits: no attempt starts or goes on after the budget, COMMIT excepted. */
     Mono<Outcome> within(Duration budget, Message<T> message) {
-        return Mono.defer(() -> run(message, now() + budget.toMillis()));
+        return Mono.defer(() -> {
+            long deadline = now() + budget.toMillis();
+            Worklist<T> work = new Worklist<>(List.of(message), alone -> judge(alone, true));
+            return Mono.defer(() -> step(work, deadline))
+                    .repeat(() -> !work.isEmpty())
+                    .concatMapIterable(handled -> handled)
+                    .mapNotNull(Handled::outcome)
+                    .collectList()
+                    .flatMap(outcomes -> Mono.justOrEmpty(outcomes.stream().findFirst()));
+        });
     }
 
     /** The outcome of a message whose caller cannot wait until the database is there. */
@@ -60,54 +114,86 @@ final class Attempts<T> {
         return failed(message, FailureKind.INFRASTRUCTURE, error, 0);
     }
 
-    private Mono<Outcome> run(Message<T> message, @Nullable Long deadline) {
+    private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Long deadline) {
         return Mono.defer(() -> {
-            Retries retries = new Retries(
-                    message.key(),
-                    deadline != null,
-                    settings.failurePolicy(),
-                    settings.backoff(),
-                    progress,
-                    snapshotIsolation,
-                    Attempts::now);
-            return attempt(message, retries, deadline)
-                    .retryWhen(Retry.from(failures ->
-                            failures.concatMap(failure -> next(message, retries, deadline, failure.failure()))))
-                    .onErrorResume(GivenUp.class, given -> Mono.just(given.outcome))
-                    .onErrorResume(LetGo.class, let -> Mono.empty());
+            Part<T> part = work.ready(now());
+            if (part == null ? lifecycle.isStopAsked() : deadline == null && lifecycle.isStopping()) {
+                return Mono.just(letGo(work.close()));
+            }
+            if (part == null) {
+                Duration pause = Duration.ofMillis(Math.max(1, work.readyAt() - now()));
+                return Mono.firstWithSignal(Mono.delay(pause).then(), lifecycle.stopRequested())
+                        .thenReturn(List.of());
+            }
+            return part.messages().stream()
+                            .allMatch(message -> message.delivery().isCurrent())
+                    ? attempt(work, part, deadline)
+                    : Mono.fromSupplier(() -> withoutLost(work, part));
         });
     }
 
-    private Mono<Outcome> attempt(Message<T> message, Retries retries, @Nullable Long deadline) {
-        Throwable unusable = message.unusable();
+    /** Those whose channel is lost are not started: they are delivered again. */
+    private List<Handled<T>> withoutLost(Worklist<T> work, Part<T> part) {
+        return letGo(work.dropLost(part));
+    }
+
+    private static <T> List<Handled<T>> letGo(List<Message<T>> messages) {
+        return messages.stream().map(message -> new Handled<>(message, null)).toList();
+    }
+
+    private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Long deadline) {
+        Message<T> first = before.messages().get(0);
+        Throwable unusable = first.unusable();
         if (unusable != null) {
-            return Mono.error(new UnusableMessageException(unusable));
+            return afterFailure(work, before, null, deadline, new UnusableMessageException(unusable));
         }
-        return Mono.defer(() -> {
-            retries.attemptStarted();
-            return processOnce
-                    .attempt(List.of(message), timeLimit(deadline))
-                    .map(outcomes -> outcomes.get(0))
-                    .doOnNext(this::committed);
-        });
+        Part<T> part = before.attempted();
+        AtomicReference<Message<T>> culprit = new AtomicReference<>();
+        return processOnce
+                .attempt(part.messages(), timeLimit(deadline), culprit::set)
+                .map(outcomes -> committed(work, part, outcomes))
+                .onErrorResume(error -> afterFailure(work, part, culprit.get(), deadline, error));
     }
 
-    private void committed(Outcome outcome) {
+    private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
         progress.committed();
-        if (outcome instanceof Outcome.Applied) {
+        if (outcomes.stream().anyMatch(Outcome.Applied.class::isInstance)) {
             progress.applied();
         }
+        return finish(work, part, outcomes);
     }
 
-    /** Emits when the next attempt is to start; an error if there is none. */
-    private Mono<Long> next(Message<T> message, Retries retries, @Nullable Long deadline, Throwable error) {
+    private static <T> List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
+        if (!work.finish(part)) {
+            return List.of(); // Cut off: it has been told that they are left to redelivery.
+        }
+        List<Handled<T>> handled = new ArrayList<>(outcomes.size());
+        for (int i = 0; i < outcomes.size(); i++) {
+            Message<T> message = part.messages().get(i);
+            Outcome outcome = outcomes.get(i);
+            handled.add(new Handled<>(message, outcome));
+            for (Message<T> copy : work.copiesOf(message)) {
+                handled.add(new Handled<>(copy, ofCopy(outcome)));
+            }
+        }
+        return handled;
+    }
+
+    /** A copy within a batch shares the outcome of the first, but its effect is not applied again. */
+    private static Outcome ofCopy(Outcome outcome) {
+        return outcome instanceof Outcome.Applied applied ? new Outcome.Duplicate(applied.key()) : outcome;
+    }
+
+    private Mono<List<Handled<T>>> afterFailure(
+            Worklist<T> work, Part<T> part, @Nullable Message<T> culprit, @Nullable Long deadline, Throwable error) {
         if (Causes.has(error, UnknownCommitException.class)) {
-            settings.listener().onUnknownCommit(message.delivery(), error);
+            settings.listener().onUnknownCommit(part.messages().get(0).delivery(), error);
         }
         return classification
                 .kindOf(error)
-                .flatMap(kind -> answersAfter(kind, error).map(answers -> retries.judge(kind, error, answers)))
-                .flatMap(verdict -> carryOut(verdict, message, retries, deadline, error));
+                .flatMap(kind ->
+                        answersAfter(kind, error).map(answers -> part.judge().judge(kind, error, answers)))
+                .map(verdict -> carryOut(work, part, culprit, deadline, verdict, error));
     }
 
     /** Without a connection for the message, one for a probe says nothing about it. */
@@ -117,20 +203,32 @@ final class Attempts<T> {
                 : Mono.just(true);
     }
 
-    private Mono<Long> carryOut(
-            Verdict verdict, Message<T> message, Retries retries, @Nullable Long deadline, Throwable error) {
-        if (!message.delivery().isCurrent()) {
-            return Mono.error(new LetGo());
+    private List<Handled<T>> carryOut(
+            Worklist<T> work,
+            Part<T> part,
+            @Nullable Message<T> culprit,
+            @Nullable Long deadline,
+            Verdict verdict,
+            Throwable error) {
+        long next = now() + verdict.pause().toMillis();
+        if (part.messages().stream().anyMatch(message -> !message.delivery().isCurrent())) {
+            return withoutLost(work, part);
         }
-        Duration pause = verdict.pause();
-        if (pause == null || (deadline != null && now() + pause.toMillis() >= deadline)) {
-            return Mono.error(new GivenUp(failed(message, verdict.kind(), error, retries.attempts())));
+        if (verdict.next() == Verdict.Next.GIVE_UP || (deadline != null && next >= deadline)) {
+            return finish(work, part, List.of(failed(part.messages().get(0), verdict.kind(), error, part.attempts())));
         }
-        settings.listener().onRetry(message.delivery(), verdict.kind(), retries.attempts(), pause, error);
-        if (verdict.held()) {
+        for (Message<T> message : part.messages()) {
+            settings.listener().onRetry(message.delivery(), verdict.kind(), part.attempts(), verdict.pause(), error);
+        }
+        if (verdict.next() == Verdict.Next.SPLIT) {
+            work.split(part, culprit);
+            return List.of();
+        }
+        if (verdict.next() == Verdict.Next.HOLD) {
             progress.held(verdict.kind(), error);
         }
-        return Mono.firstWithSignal(Mono.delay(pause), stopRequested.then(Mono.error(new LetGo())));
+        work.again(part.waitingUntil(next));
+        return List.of();
     }
 
     private Outcome failed(Message<T> message, FailureKind kind, Throwable error, int attempts) {
@@ -163,22 +261,5 @@ final class Attempts<T> {
 
     private static long now() {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
-    }
-
-    /** Carries an outcome past the retry operator. */
-    private static final class GivenUp extends RuntimeException {
-        final transient Outcome outcome;
-
-        GivenUp(Outcome outcome) {
-            super("given up", null, false, false);
-            this.outcome = outcome;
-        }
-    }
-
-    /** The message is left to redelivery. */
-    private static final class LetGo extends RuntimeException {
-        LetGo() {
-            super("let go", null, false, false);
-        }
     }
 }

@@ -19,6 +19,11 @@ public record Backoff(Duration min, Duration max, DoubleSupplier random) {
         return new Backoff(min, max, () -> ThreadLocalRandom.current().nextDouble());
     }
 
+    /** A pause that only keeps apart those who met: up to 20 ms. */
+    Duration atOnce() {
+        return Duration.ofMillis((long) (random.getAsDouble() * 20));
+    }
+
     /** The pause after the n-th failure in a row, counted from 1; at least 1 ms. */
     public Duration after(int failures) {
         int doublings = Math.min(failures - 1, 30);

@@ -9,6 +9,8 @@ import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.transaction.annotation.Isolation;
@@ -24,11 +26,13 @@ public final class ConsumerBuilder<T> {
     private boolean identified;
     private @Nullable Function<? super T, String> idOf;
     private @Nullable Function<? super T, ?> orderOf;
-    private @Nullable Effect<? super T> effect;
+    private @Nullable EffectRunner<T> effect;
+    private @Nullable Integer maxBatch;
+    private boolean together;
     private Claims claims = Claims.in(ClaimTable.processedMessages());
     private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
-    private int maxInFlight = 256;
+    private @Nullable Integer maxInFlight;
     private Isolation isolation = Isolation.DEFAULT;
     private Duration timeLimit = Duration.ofSeconds(30);
     private Duration lockTimeout = Duration.ofSeconds(10);
@@ -38,7 +42,7 @@ public final class ConsumerBuilder<T> {
     private Duration processBudget = Duration.ofSeconds(30);
     private Duration downAfter = Duration.ofMinutes(1);
     private FailurePolicy failurePolicy = FailurePolicy.defaults();
-    private ConsumerListener listener = new ConsumerListener() {};
+    private final List<ConsumerListener> listeners = new ArrayList<>();
 
     ConsumerBuilder(String consumer) {
         this.consumer = consumer;
@@ -76,17 +80,38 @@ public final class ConsumerBuilder<T> {
 
     /** What a message does. */
     public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
-        this.effect = given("effect", theEffect);
+        this.effect = EffectRunner.oneByOne(given("effect", theEffect));
+        this.together = false;
         return this;
     }
 
-    /** How many messages are handled side by side, each on a connection of its own. Default 16. */
+    /** What the messages of a batch do, with statements over all of them, in place of {@link #effect}. */
+    public ConsumerBuilder<T> batchEffect(BatchEffect<T> theEffect) {
+        this.effect = EffectRunner.together(given("batchEffect", theEffect));
+        this.together = true;
+        return this;
+    }
+
+    /**
+     * Group commit: a lane takes up to so many of the messages that have queued up while it was busy, and claims and applies them in
+     * one transaction. Nothing waits for a batch to fill. Messages that fail in a batch are tried again in smaller ones, until the one
+     * at fault stands alone. Default 1, a transaction for each message; with {@link #batchEffect} 256. At most 10,000.
+     */
+    public ConsumerBuilder<T> maxBatch(int messages) {
+        this.maxBatch = messages;
+        return this;
+    }
+
+    /** How many messages, or batches of them, are handled side by side, each on a connection of its own. Default 16. */
     public ConsumerBuilder<T> lanes(int count) {
         this.lanes = count;
         return this;
     }
 
-    /** How many deliveries are taken from the source and not yet settled, queued or at work. More than lanes; default 256. */
+    /**
+     * How many deliveries are taken from the source and not yet settled, queued or at work. More than lanes. Default 256, or twice
+     * {@code lanes} times {@code maxBatch} if that is more, so that each lane can gather a batch while it is at work on one.
+     */
     public ConsumerBuilder<T> maxInFlight(int deliveries) {
         this.maxInFlight = deliveries;
         return this;
@@ -179,9 +204,12 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** Is told what happens. Default: what a person should know goes to the log, whether there is a listener or not. */
-    public ConsumerBuilder<T> listener(ConsumerListener ownListener) {
-        this.listener = given("listener", ownListener);
+    /**
+     * Is told what happens. May be called several times; each listener is told. Default: what a person should know goes to the log,
+     * whether there is a listener or not.
+     */
+    public ConsumerBuilder<T> listener(ConsumerListener listener) {
+        listeners.add(given("listener", listener));
         return this;
     }
 
@@ -196,10 +224,15 @@ public final class ConsumerBuilder<T> {
         given("connections", connections);
         positive("downAfter", downAfter);
         HealthWatch health = new HealthWatch(downAfter, Clock.systemUTC());
+        int batch = maxBatch != null ? maxBatch : together ? 256 : 1;
+        int inFlight = maxInFlight != null
+                ? maxInFlight
+                : (int) Math.min(Settings.MOST_IN_FLIGHT, Math.max(256, 2L * lanes * batch));
         Settings settings = new Settings(
                 consumer,
                 lanes,
-                maxInFlight,
+                batch,
+                inFlight,
                 isolation,
                 timeLimit,
                 lockTimeout,
@@ -208,13 +241,18 @@ public final class ConsumerBuilder<T> {
                 startLimit,
                 processBudget,
                 failurePolicy,
-                new GuardedListener(consumer, health, listener));
+                new GuardedListener(
+                        consumer,
+                        health,
+                        listeners.stream()
+                                .map(listener -> listener.forConsumer(consumer))
+                                .toList()));
         that(
                 identified,
                 ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"
                                 + " identifiedByMessageId() where the producer sets an id")
                         .formatted(consumer));
-        Effect<? super T> theEffect = effect;
+        EffectRunner<T> theEffect = effect;
         if (theEffect == null) {
             throw new InvalidSetupException(
                     "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
@@ -223,7 +261,7 @@ public final class ConsumerBuilder<T> {
                 settings,
                 connections,
                 claims,
-                new Identify<>(consumer, idOf, orderOf, lanes),
+                new Identify<>(consumer, idOf, orderOf),
                 theEffect,
                 deadLetterTable,
                 health);

@@ -7,8 +7,16 @@ import java.time.Duration;
  *
  * <p>It is called on the thread that the event happened on, often a driver's event loop: it must not block. What it throws
  * is logged and changes nothing. Calls for different messages may come at the same time.
+ *
+ * <p>Every delivery that was taken in a flux ends in exactly one of {@link #onOutcome} and {@link #onDropped}. Every outcome is
+ * followed by {@link #onSettled} or, last, {@link #onSettleFailed}.
  */
 public interface ConsumerListener {
+
+    /** The listener that is told what one consumer does; asked for when the consumer is built. Default: this one. */
+    default ConsumerListener forConsumer(String consumer) {
+        return this;
+    }
 
     /** A message has its outcome; the broker has not been told yet. {@code elapsed} counts from the first attempt. */
     default void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {}
@@ -34,7 +42,10 @@ public interface ConsumerListener {
     /** The broker could not be told; the message will be delivered again and then be a duplicate, or be tried again. */
     default void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {}
 
-    /** A delivery was let go without an outcome, because its channel is lost or the consumer is stopping. */
+    /**
+     * A delivery is left to redelivery without an outcome: its channel is lost, the consumer is stopping, its limit on that has
+     * passed, or the flux was cancelled.
+     */
     default void onDropped(Delivery<?> delivery) {}
 
     /** Something is set up in a way that works but is likely not what is wanted; the sentence says what to change. */

@@ -1,11 +1,16 @@
 package io.onceflux;
 
+import io.onceflux.Attempts.Handled;
+import io.onceflux.GatherWhileBusy.Batch;
 import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 
 /**
- * The way of a message: identify, lane, attempt (claim and effect in one transaction), settle after the commit.
+ * The way of a message: identify, lane, gather, attempt (claims and effects in one transaction), settle after the commit.
  *
  * <p>A lane is serial; lanes run side by side. All lanes together hold at most {@code maxInFlight} deliveries, queued or at
  * work, whatever the number of keys; beyond that the source is asked for no more.
@@ -34,51 +39,76 @@ final class ConsumerPipeline<T> {
                     .takeUntilOther(lifecycle.stopRequested().then(inFlight.whenZero()))
                     .doOnNext(delivery -> inFlight.up())
                     .map(identify::identify)
-                    .groupBy(Message::lane, queuedInLanes())
+                    .transform(this::inLanes)
                     .flatMap(
-                            lane -> lane.concatMap(
-                                    message -> toItsEnd(handle(message)).doFinally(end -> inFlight.down()), 0),
+                            batch -> toItsEnd(
+                                            handle(batch.items()), batch.items().size())
+                                    .doFinally(end -> {
+                                        inFlight.down(batch.items().size());
+                                        batch.done();
+                                    }),
                             settings.lanes(),
-                            1)
-                    .takeUntilOther(lifecycle.cutOff());
+                            settings.maxBatch())
+                    .takeUntilOther(lifecycle.cutOff())
+                    .doOnDiscard(Message.class, message -> dropped(message));
         });
     }
 
-    /** A transaction never waits, open, for a subscriber that is slow to ask for its outcome. */
-    private static Flux<Outcome> toItsEnd(Mono<Outcome> handling) {
-        return handling.flux().onBackpressureBuffer(1);
+    private Flux<Batch<Message<T>>> inLanes(Flux<Message<T>> messages) {
+        return new GatherWhileBusy<>(
+                messages,
+                message -> message.lane(settings.lanes()),
+                settings.lanes(),
+                settings.maxBatch(),
+                settings.maxInFlight());
     }
 
-    private Mono<Outcome> handle(Message<T> message) {
-        return Mono.defer(() -> {
-            if (lifecycle.isStopping() || !message.delivery().isCurrent()) {
-                return letGo(message);
-            }
+    /** A transaction never waits, open, for a subscriber that is slow to ask for its outcomes. */
+    private static Flux<Outcome> toItsEnd(Flux<Outcome> handling, int size) {
+        return handling.onBackpressureBuffer(size);
+    }
+
+    private Flux<Outcome> handle(List<Message<T>> messages) {
+        return Flux.defer(() -> {
             long start = System.nanoTime();
-            return attempts.untilDone(message)
-                    .flatMap(outcome -> settle(message, outcome, start).thenReturn(outcome))
-                    .switchIfEmpty(letGo(message));
+            Worklist<T> work = attempts.worklist(messages);
+            return attempts.steps(work)
+                    .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
+                    .concatMapIterable(outcomes -> outcomes)
+                    .doFinally(end -> {
+                        if (end == SignalType.CANCEL) {
+                            work.close().forEach(this::dropped);
+                        }
+                    });
         });
     }
 
-    private Mono<Void> settle(Message<T> message, Outcome outcome, long start) {
+    private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
+        return Flux.fromIterable(handled)
+                .flatMapSequential(
+                        one -> settle(one.message().delivery(), one.outcome(), start), Math.max(1, handled.size()))
+                .collectList();
+    }
+
+    private Mono<Outcome> settle(Delivery<T> delivery, @Nullable Outcome outcome, long start) {
         return Mono.defer(() -> {
-            settings.listener().onOutcome(message.delivery(), outcome, Duration.ofNanos(System.nanoTime() - start));
-            return settling.settle(message.delivery(), outcome.settlement());
+            if (outcome == null) {
+                return letGo(delivery);
+            }
+            settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
+            return settling.settle(delivery, outcome.settlement()).thenReturn(outcome);
         });
     }
 
     /** Leaves a message that has no outcome to redelivery. */
-    private Mono<Outcome> letGo(Message<T> message) {
-        return Mono.defer(() -> {
-            settings.listener().onDropped(message.delivery());
-            return message.delivery().isCurrent()
-                    ? settling.settle(message.delivery(), Settlement.requeue()).then(Mono.empty())
-                    : Mono.empty();
-        });
+    private Mono<Outcome> letGo(Delivery<T> delivery) {
+        settings.listener().onDropped(delivery);
+        return delivery.isCurrent()
+                ? settling.settle(delivery, Settlement.requeue()).then(Mono.empty())
+                : Mono.empty();
     }
 
-    private int queuedInLanes() {
-        return settings.maxInFlight() - settings.lanes();
+    private void dropped(Message<?> message) {
+        settings.listener().onDropped(message.delivery());
     }
 }

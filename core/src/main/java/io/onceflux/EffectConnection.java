@@ -9,6 +9,7 @@ import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
 import org.springframework.r2dbc.core.DatabaseClient;
 import org.springframework.r2dbc.core.binding.BindMarkersFactory;
@@ -23,12 +24,13 @@ final class EffectConnection extends DelegatingConnection {
 
     private static final BindMarkersFactory POSTGRES_MARKERS = BindMarkersFactory.indexed("$", 1);
 
-    private final MessageKey key;
+    private final Supplier<String> name;
     private volatile boolean ended;
 
-    EffectConnection(Connection transaction, MessageKey key) {
+    /** @param name of the effect, for an error */
+    EffectConnection(Connection transaction, Supplier<String> name) {
         super(transaction);
-        this.key = key;
+        this.name = name;
     }
 
     void end() {
@@ -45,7 +47,7 @@ final class EffectConnection extends DelegatingConnection {
 
     private IllegalStateException afterEnd() {
         return new IllegalStateException(
-                "the effect of " + key
+                name.get()
                         + " has ended: its DatabaseClient may be used only by what the effect returns, and until that completes");
     }
 

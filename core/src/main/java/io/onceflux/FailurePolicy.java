@@ -1,9 +1,12 @@
 package io.onceflux;
 
+import static io.onceflux.Require.given;
 import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -11,8 +14,9 @@ import org.jspecify.annotations.Nullable;
  * How often and how long a failing message is tried again. Immutable.
  *
  * @param maxAttempts transactions for a message whose effect fails ({@link FailureKind#EFFECT}) before it is given up; default 3
- * @param minBackoff the pause before the second attempt; it doubles with every further one; default 100 ms
- * @param maxBackoff the longest pause between two attempts; default 5 s. Each pause is shortened by chance, by up to half.
+ * @param backoffs the pauses between attempts, by the kind of the failure before. Each kind counts its own failures, and its pauses
+ *     double. Defaults: a conflict is tried again at once, then after 20 ms to 1 s; an effect after 100 ms to 5 s;
+ *     infrastructure after 100 ms to 5 s; a broken set-up, which a person has to mend, after 1 s to 10 s
  * @param conflictTimeout how long a message may go on meeting other transactions ({@link FailureKind#CONFLICT}) before that
  *     counts as a failing effect; default 10 minutes
  * @param quarantineAfter how many times in a row one message may fail as infrastructure, while the database answers a probe
@@ -28,8 +32,7 @@ import org.jspecify.annotations.Nullable;
  */
 public record FailurePolicy(
         int maxAttempts,
-        Duration minBackoff,
-        Duration maxBackoff,
+        Map<FailureKind, Backoff> backoffs,
         Duration conflictTimeout,
         int quarantineAfter,
         int alarmAfter,
@@ -38,14 +41,32 @@ public record FailurePolicy(
     /** Checks every part. */
     public FailurePolicy {
         positive("maxAttempts", maxAttempts);
-        positive("minBackoff", minBackoff);
-        positive("maxBackoff", maxBackoff);
         positive("conflictTimeout", conflictTimeout);
         positive("quarantineAfter", quarantineAfter);
         positive("alarmAfter", alarmAfter);
+        for (FailureKind kind : FailureKind.values()) {
+            Backoff backoff = backoffs.get(kind);
+            if (kind == FailureKind.PERMANENT) {
+                that(backoff == null, "backoffs has one for PERMANENT, but such a failure is never tried again");
+            } else {
+                checkBackoff(kind, given("the backoff of " + kind, backoff));
+            }
+        }
+        backoffs = Map.copyOf(backoffs);
+    }
+
+    private static void checkBackoff(FailureKind kind, Backoff backoff) {
+        positive("the backoff's min of " + kind, backoff.min());
+        positive("the backoff's max of " + kind, backoff.max());
         that(
-                minBackoff.compareTo(maxBackoff) <= 0,
-                "minBackoff (%s) must not be longer than maxBackoff (%s)".formatted(minBackoff, maxBackoff));
+                backoff.min().compareTo(backoff.max()) <= 0,
+                "the backoff's min of %s (%s) must not be longer than its max (%s)"
+                        .formatted(kind, backoff.min(), backoff.max()));
+    }
+
+    /** The pauses after failures of a kind that is tried again: any but {@link FailureKind#PERMANENT}. */
+    Backoff backoff(FailureKind kind) {
+        return given("the backoff of " + kind, backoffs.get(kind));
     }
 
     /** The defaults that are named at the parts. */
@@ -62,8 +83,11 @@ public record FailurePolicy(
     public static final class Builder {
 
         private int maxAttempts = 3;
-        private Duration minBackoff = Duration.ofMillis(100);
-        private Duration maxBackoff = Duration.ofSeconds(5);
+        private final Map<FailureKind, Backoff> backoffs = new EnumMap<>(Map.of(
+                FailureKind.CONFLICT, Backoff.between(Duration.ofMillis(20), Duration.ofSeconds(1)),
+                FailureKind.INFRASTRUCTURE, Backoff.between(Duration.ofMillis(100), Duration.ofSeconds(5)),
+                FailureKind.BROKEN_SETUP, Backoff.between(Duration.ofSeconds(1), Duration.ofSeconds(10)),
+                FailureKind.EFFECT, Backoff.between(Duration.ofMillis(100), Duration.ofSeconds(5))));
         private Duration conflictTimeout = Duration.ofMinutes(10);
         private int quarantineAfter = 10;
         private int alarmAfter = 100;
@@ -77,10 +101,16 @@ public record FailurePolicy(
             return this;
         }
 
-        /** Sets {@link FailurePolicy#minBackoff} and {@link FailurePolicy#maxBackoff}. */
+        /** Sets {@link FailurePolicy#backoffs} of all kinds that are tried again. */
         public Builder backoff(Duration min, Duration max) {
-            this.minBackoff = min;
-            this.maxBackoff = max;
+            Backoff pauses = Backoff.between(given("min", min), given("max", max));
+            backoffs.replaceAll((kind, before) -> pauses);
+            return this;
+        }
+
+        /** Sets {@link FailurePolicy#backoffs} of one kind; not of {@link FailureKind#PERMANENT}, which is never tried again. */
+        public Builder backoff(FailureKind kind, Backoff pauses) {
+            backoffs.put(given("kind", kind), given("the backoff of " + kind, pauses));
             return this;
         }
 
@@ -114,8 +144,7 @@ public record FailurePolicy(
          * @throws InvalidSetupException with the name of the part that is out of range
          */
         public FailurePolicy build() {
-            return new FailurePolicy(
-                    maxAttempts, minBackoff, maxBackoff, conflictTimeout, quarantineAfter, alarmAfter, classifier);
+            return new FailurePolicy(maxAttempts, backoffs, conflictTimeout, quarantineAfter, alarmAfter, classifier);
         }
     }
 }

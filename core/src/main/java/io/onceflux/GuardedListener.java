@@ -1,23 +1,24 @@
 package io.onceflux;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Logs what a person should know, keeps the health, and keeps what a user's listener throws away from the messages. */
+/** Logs what a person should know, keeps the health, and keeps what a user's listeners throw away from the messages. */
 final class GuardedListener implements ConsumerListener {
 
     private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
 
     private final String consumer;
     private final HealthWatch health;
-    private final ConsumerListener users;
+    private final List<ConsumerListener> users;
 
-    GuardedListener(String consumer, HealthWatch health, ConsumerListener users) {
+    GuardedListener(String consumer, HealthWatch health, List<ConsumerListener> users) {
         this.consumer = consumer;
         this.health = health;
-        this.users = users;
+        this.users = List.copyOf(users);
     }
 
     @Override
@@ -150,7 +151,9 @@ final class GuardedListener implements ConsumerListener {
 
     private void tell(Consumer<ConsumerListener> call) {
         call.accept(health);
-        guarded("the listener threw", () -> call.accept(users));
+        for (ConsumerListener listener : users) {
+            guarded("the listener threw", () -> call.accept(listener));
+        }
     }
 
     private void guarded(String sentence, Runnable call) {

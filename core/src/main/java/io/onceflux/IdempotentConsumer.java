@@ -48,7 +48,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             ConnectionFactory connections,
             Claims claims,
             Identify<T> identify,
-            Effect<? super T> effect,
+            EffectRunner<T> effect,
             @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
@@ -69,7 +69,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings,
                 progress,
                 startupCheck::snapshotIsolation,
-                lifecycle.stopRequested());
+                lifecycle,
+                identify.isOrdered());
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }

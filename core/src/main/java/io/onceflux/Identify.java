@@ -5,23 +5,22 @@ import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** Finds the key and the lane of a delivery. Whatever user code throws here is this message's failure, not the stream's. */
+/** Finds the key of a delivery, and where it stands in the order. Whatever user code throws here is this message's failure, not the stream's. */
 final class Identify<T> {
 
     private final String consumer;
     private final @Nullable Function<? super T, String> idOf;
     private final @Nullable Function<? super T, ?> orderOf;
-    private final int lanes;
 
-    Identify(
-            String consumer,
-            @Nullable Function<? super T, String> idOf,
-            @Nullable Function<? super T, ?> orderOf,
-            int lanes) {
+    Identify(String consumer, @Nullable Function<? super T, String> idOf, @Nullable Function<? super T, ?> orderOf) {
         this.consumer = consumer;
         this.idOf = idOf;
         this.orderOf = orderOf;
-        this.lanes = lanes;
+    }
+
+    /** Whether messages have an ordering key other than their id. */
+    boolean isOrdered() {
+        return orderOf != null;
     }
 
     Message<T> identify(Delivery<T> delivery) {
@@ -34,7 +33,7 @@ final class Identify<T> {
             if (idOf != null) {
                 key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
             }
-            return new Message<>(delivery, key, null, laneOf(Objects.requireNonNull(key), payload));
+            return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
             return new Message<>(delivery, key, e, 0);
         }
@@ -48,12 +47,12 @@ final class Identify<T> {
     }
 
     /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
-    private int laneOf(MessageKey key, T payload) {
+    private int orderOf(MessageKey key, T payload) {
         Object order = orderOf == null ? key.id() : call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }
-        return Math.floorMod(spread(Arrays.deepHashCode(new Object[] {order})), lanes);
+        return spread(Arrays.deepHashCode(new Object[] {order}));
     }
 
     private static <A, B> B call(String property, Function<A, B> users, A payload) {

@@ -76,9 +76,14 @@ final class Lifecycle {
         }
 
         void down() {
+            down(1);
+        }
+
+        void down(int by) {
             Sinks.Empty<Void> reached = null;
             synchronized (this) {
-                if (--count == 0) {
+                count -= by;
+                if (count == 0) {
                     reached = zero;
                     zero = Sinks.empty();
                 }

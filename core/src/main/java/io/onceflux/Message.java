@@ -8,13 +8,17 @@ import org.jspecify.annotations.Nullable;
  * @param delivery the delivery
  * @param key its key, or null if it has no usable one
  * @param unusable why it cannot be handled: no usable key, payload or lane; or null
- * @param lane the lane that it is handled in
+ * @param order equal for messages with an equal ordering key; by it the lane is chosen
  */
 record Message<T>(
         Delivery<T> delivery,
         @Nullable MessageKey key,
         @Nullable Throwable unusable,
-        int lane) {
+        int order) {
+
+    int lane(int lanes) {
+        return Math.floorMod(order, lanes);
+    }
 
     MessageKey requireKey() {
         if (key == null) {

@@ -31,7 +31,9 @@ final class Probe {
     Mono<Void> untilAnswers() {
         return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
             progress.held(heldFor(failure.failure()), failure.failure());
-            Duration pause = settings.backoff().after((int) failure.totalRetries() + 1);
+            Duration pause = settings.failurePolicy()
+                    .backoff(FailureKind.INFRASTRUCTURE)
+                    .after((int) failure.totalRetries() + 1);
             return Mono.delay(pause);
         })));
     }

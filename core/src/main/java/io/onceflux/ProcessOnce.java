@@ -1,26 +1,25 @@
 package io.onceflux;
 
-import io.onceflux.ThrownErrors.EffectErrorException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeoutException;
-import org.reactivestreams.Publisher;
-import reactor.core.publisher.Flux;
+import java.util.function.Consumer;
 import reactor.core.publisher.Mono;
 
-/** Claim and effect in one transaction: the claim first, the effect only for messages whose claim is fresh. */
+/** Claims and effects in one transaction: the claims first, an effect only where the claim is fresh. */
 final class ProcessOnce<T> {
 
     private final Transactions transactions;
     private final Claims claims;
-    private final Effect<? super T> effect;
+    private final EffectRunner<T> effects;
     private final Duration lockTimeout;
 
-    ProcessOnce(Transactions transactions, Claims claims, Effect<? super T> effect, Duration lockTimeout) {
+    ProcessOnce(Transactions transactions, Claims claims, EffectRunner<T> effects, Duration lockTimeout) {
         this.transactions = transactions;
         this.claims = claims;
-        this.effect = effect;
+        this.effects = effects;
         this.lockTimeout = lockTimeout;
     }
 
@@ -28,49 +27,37 @@ final class ProcessOnce<T> {
      * One attempt at messages with different keys.
      *
      * @param timeLimit when the attempt is rolled back; it does not cut a COMMIT that was sent
+     * @param culprit is told the message whose effect failed, where that can be known
      * @return the outcomes, in the order of the messages, after the commit
      */
-    Mono<List<Outcome>> attempt(List<Message<T>> messages, Duration timeLimit) {
+    Mono<List<Outcome>> attempt(List<Message<T>> messages, Duration timeLimit, Consumer<Message<T>> culprit) {
         List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
         return transactions.inTransaction(connection -> claims.claim(connection, keys, lockTimeout)
                 .onErrorMap(ClaimFailedException::new)
-                .flatMap(fresh -> effects(messages, fresh, connection))
+                .flatMap(fresh -> effects(messages, fresh, connection, culprit))
                 .timeout(timeLimit)
                 .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit)));
     }
 
     private Mono<List<Outcome>> effects(
-            List<Message<T>> messages, Set<MessageKey> fresh, AttemptConnection connection) {
-        return Flux.fromIterable(messages)
-                .concatMap(message -> fresh.contains(message.requireKey())
-                        ? effect(message, connection).thenReturn(applied(message))
-                        : Mono.just(duplicate(message)))
-                .collectList()
-                .filter(outcomes -> outcomes.size() == messages.size())
-                .switchIfEmpty(Mono.error(() -> new IllegalStateException("an effect ended without an outcome")));
-    }
-
-    private Mono<Void> effect(Message<T> message, AttemptConnection connection) {
-        return Mono.using(
-                () -> new EffectConnection(connection, message.requireKey()),
-                own -> connection
-                        .thrownErrors()
-                        .watch(Flux.defer(() -> publisherOf(message, own)))
-                        .onErrorMap(Error.class, EffectErrorException::new),
-                EffectConnection::end);
-    }
-
-    private Publisher<?> publisherOf(Message<T> message, EffectConnection own) {
-        Publisher<?> publisher = effect.apply(message.delivery().payload(), own.client());
-        return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
-    }
-
-    private static Outcome applied(Message<?> message) {
-        return new Outcome.Applied(message.requireKey());
-    }
-
-    private static Outcome duplicate(Message<?> message) {
-        return new Outcome.Duplicate(message.requireKey());
+            List<Message<T>> messages,
+            Set<MessageKey> freshKeys,
+            AttemptConnection connection,
+            Consumer<Message<T>> culprit) {
+        List<Message<T>> fresh = new ArrayList<>(messages.size());
+        List<Outcome> outcomes = new ArrayList<>(messages.size());
+        for (Message<T> message : messages) {
+            MessageKey key = message.requireKey();
+            if (freshKeys.contains(key)) {
+                fresh.add(message);
+                outcomes.add(new Outcome.Applied(key));
+            } else {
+                outcomes.add(new Outcome.Duplicate(key));
+            }
+        }
+        return fresh.isEmpty()
+                ? Mono.just(outcomes)
+                : effects.run(fresh, connection, culprit).thenReturn(outcomes);
     }
 
     /** The claim failed, so the effect had no part in it. */

@@ -4,12 +4,14 @@ import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** How one message has failed so far, and what follows from its next failure. For one message, one call at a time. */
-final class Retries {
+/** How one message has failed so far, alone in its transaction. */
+final class Retries implements Judge {
 
     /** A message may carry a stale plan of each connection that it meets; more often than this, the statement is at fault. */
     private static final int MOST_STALE_PLANS = 10;
@@ -17,18 +19,16 @@ final class Retries {
     private final @Nullable MessageKey key;
     private final boolean callerWaits;
     private final FailurePolicy policy;
-    private final Backoff backoff;
     private final Progress progress;
     private final BooleanSupplier snapshotIsolation;
     private final LongSupplier nowMillis;
 
-    private int attempts;
     private int effectFailures;
     private int conflicts;
     private int stalePlans;
     private long firstConflictAt;
     private boolean snapshotConflictSeen;
-    private int holds;
+    private final Map<FailureKind, Integer> holds = new EnumMap<>(FailureKind.class);
     private int aloneInARow;
     private long commitsAtLastHold;
     private long effectsAtLastHold;
@@ -42,53 +42,19 @@ final class Retries {
             @Nullable MessageKey key,
             boolean callerWaits,
             FailurePolicy policy,
-            Backoff backoff,
             Progress progress,
             BooleanSupplier snapshotIsolation,
             LongSupplier nowMillis) {
         this.key = key;
         this.callerWaits = callerWaits;
         this.policy = policy;
-        this.backoff = backoff;
         this.progress = progress;
         this.snapshotIsolation = snapshotIsolation;
         this.nowMillis = nowMillis;
     }
 
-    /**
-     * What a failure leads to.
-     *
-     * @param pause how long to wait before the next attempt; null to give the message up
-     * @param held whether the message waits for something outside of it to be mended
-     */
-    record Verdict(FailureKind kind, @Nullable Duration pause, boolean held) {
-        static Verdict giveUp(FailureKind kind) {
-            return new Verdict(kind, null, false);
-        }
-
-        static Verdict retry(FailureKind kind, Duration pause) {
-            return new Verdict(kind, pause, false);
-        }
-
-        static Verdict hold(FailureKind kind, Duration pause) {
-            return new Verdict(kind, pause, true);
-        }
-    }
-
-    void attemptStarted() {
-        attempts++;
-    }
-
-    int attempts() {
-        return attempts;
-    }
-
-    /**
-     * Judges a failure.
-     *
-     * @param databaseAnswers whether a probe that writes succeeded after the failure; asked only for failures that hold
-     */
-    Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
+    @Override
+    public Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
         return switch (kind) {
             case CONFLICT -> conflict(error);
             case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers);
@@ -108,30 +74,31 @@ final class Retries {
     private Verdict conflict(Throwable error) {
         if (conflicts++ == 0) {
             firstConflictAt = nowMillis.getAsLong();
-            return Verdict.retry(FailureKind.CONFLICT, atOnceWithJitter());
+            return Verdict.retry(
+                    FailureKind.CONFLICT, policy.backoff(FailureKind.CONFLICT).atOnce());
         }
         if (SqlStates.STALE_PLAN.equals(SqlStates.stateOf(error)) && ++stalePlans > MOST_STALE_PLANS) {
             return effect(error);
         }
         long since = nowMillis.getAsLong() - firstConflictAt;
         return since < policy.conflictTimeout().toMillis()
-                ? Verdict.retry(FailureKind.CONFLICT, backoff.after(conflicts - 1))
+                ? Verdict.retry(FailureKind.CONFLICT, pause(FailureKind.CONFLICT, conflicts - 1))
                 : effect(error);
     }
 
-    private Duration atOnceWithJitter() {
-        return Duration.ofMillis((long) (backoff.random().getAsDouble() * 20));
+    private Duration pause(FailureKind kind, int failures) {
+        return policy.backoff(kind).after(failures);
     }
 
     private Verdict effect(Throwable error) {
         effectFailures++;
         return effectFailures < policy.maxAttempts()
-                ? Verdict.retry(FailureKind.EFFECT, backoff.after(effectFailures))
+                ? Verdict.retry(FailureKind.EFFECT, pause(FailureKind.EFFECT, effectFailures))
                 : giveUpUnlessOneOfMany(FailureKind.EFFECT, error);
     }
 
     private Verdict holdUnlessAlone(FailureKind kind, Throwable error, boolean databaseAnswers) {
-        boolean first = holds++ == 0;
+        boolean first = holds.isEmpty();
         boolean othersCommit = !first && progress.commits() > commitsAtLastHold;
         boolean othersApply = !first && progress.effects() > effectsAtLastHold;
         commitsAtLastHold = progress.commits();
@@ -145,9 +112,11 @@ final class Retries {
         } else {
             aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
         }
-        return aloneInARow >= policy.quarantineAfter()
-                ? giveUpUnlessOneOfMany(kind, error)
-                : Verdict.hold(kind, backoff.after(holds));
+        return aloneInARow >= policy.quarantineAfter() ? giveUpUnlessOneOfMany(kind, error) : hold(kind);
+    }
+
+    private Verdict hold(FailureKind kind) {
+        return Verdict.hold(kind, pause(kind, holds.merge(kind, 1, Integer::sum)));
     }
 
     private Verdict giveUpUnlessOneOfMany(FailureKind kind, Throwable error) {
@@ -160,7 +129,7 @@ final class Retries {
         }
         boolean judgedByUser = Causes.has(error, PermanentFailure.class);
         return !judgedByUser && progress.isOneOfMany(key, kind, error)
-                ? Verdict.hold(FailureKind.BROKEN_SETUP, backoff.after(++holds))
+                ? hold(FailureKind.BROKEN_SETUP)
                 : Verdict.giveUp(kind);
     }
 }

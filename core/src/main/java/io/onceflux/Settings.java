@@ -11,6 +11,7 @@ import org.springframework.transaction.annotation.Isolation;
 record Settings(
         String consumer,
         int lanes,
+        int maxBatch,
         int maxInFlight,
         Isolation isolation,
         Duration timeLimit,
@@ -23,7 +24,8 @@ record Settings(
         ConsumerListener listener) {
 
     private static final int LONGEST_NAME = 100;
-    private static final int MOST_IN_FLIGHT = 1_000_000;
+    private static final int MOST_IN_A_BATCH = 10_000;
+    static final int MOST_IN_FLIGHT = 1_000_000;
 
     Settings {
         that(!consumer.isBlank(), "the consumer's name must not be blank");
@@ -32,6 +34,8 @@ record Settings(
                 "the consumer's name must have at most %d characters and no NUL, but is '%s'"
                         .formatted(LONGEST_NAME, consumer));
         positive("lanes", lanes);
+        positive("maxBatch", maxBatch);
+        atMost("maxBatch", maxBatch, MOST_IN_A_BATCH);
         positive("maxInFlight", maxInFlight);
         atMost("maxInFlight", maxInFlight, MOST_IN_FLIGHT);
         positive("timeLimit", timeLimit);
@@ -49,9 +53,5 @@ record Settings(
                 ("lockTimeout (%s) must be shorter than timeLimit (%s), or a message that only waits for another"
                                 + " transaction counts as a failing effect")
                         .formatted(lockTimeout, timeLimit));
-    }
-
-    Backoff backoff() {
-        return Backoff.between(failurePolicy.minBackoff(), failurePolicy.maxBackoff());
     }
 }

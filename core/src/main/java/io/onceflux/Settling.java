@@ -1,8 +1,10 @@
 package io.onceflux;
 
 import java.time.Duration;
+import java.util.concurrent.CancellationException;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 import reactor.util.retry.Retry;
 
 /** Tells the broker. A failure here never undoes an effect and never ends the stream: the redelivery is a duplicate. */
@@ -33,7 +35,14 @@ final class Settling {
         return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
                 .onErrorResume(error -> {
                     settings.listener().onSettleFailed(delivery, settlement, error);
-                    return Mono.empty();
+                    return Mono.<Void>empty();
+                })
+                .doFinally(end -> {
+                    if (end == SignalType.CANCEL) {
+                        settings.listener()
+                                .onSettleFailed(
+                                        delivery, settlement, new CancellationException("cut off before it was told"));
+                    }
                 });
     }
 
@@ -55,7 +64,8 @@ final class Settling {
             return Mono.error(error);
         }
         settings.listener().onSettleFailed(delivery, settlement, error);
-        Duration pause = settings.backoff().after(failures);
+        Duration pause =
+                settings.failurePolicy().backoff(FailureKind.INFRASTRUCTURE).after(failures);
         return Mono.firstWithSignal(Mono.delay(pause), stopRequested.then(Mono.error(error)));
     }
 }

@@ -156,7 +156,8 @@ final class StartupCheck {
                                     Causes.root(error).getMessage()),
                     error));
         }
-        Duration pause = settings.backoff().after(failures);
+        Duration pause =
+                settings.failurePolicy().backoff(FailureKind.INFRASTRUCTURE).after(failures);
         if (now() + pause.toMillis() - start > settings.startLimit().toMillis()) {
             return Mono.error(new InvalidSetupException(
                     "PostgreSQL could not be reached for %s s: check host and port of the ConnectionFactory, and whether the"

@@ -32,6 +32,16 @@ final class Consumers {
                 .effect(effect);
     }
 
+    /** One lane that takes whatever has queued up behind its first message. */
+    static ConsumerBuilder<Order> batches(int maxBatch, Effect<Order> effect) {
+        return orders(effect).lanes(1).maxBatch(maxBatch).maxInFlight(10_000);
+    }
+
+    /** The same with an effect over all messages of a batch. */
+    static ConsumerBuilder<Order> setBased(int maxBatch, BatchEffect<Order> effect) {
+        return batches(maxBatch, Order::apply).batchEffect(effect);
+    }
+
     static IdempotentConsumer<Order> loyalty(ConnectionFactory connections) {
         return orders(Order::apply).build(connections);
     }

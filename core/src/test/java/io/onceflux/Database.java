@@ -122,6 +122,11 @@ public final class Database implements AutoCloseable {
         return count("SELECT count(*) FROM processed_messages");
     }
 
+    /** How many transactions have committed claims. */
+    public long transactions() {
+        return count("SELECT count(DISTINCT xmin::text) FROM processed_messages");
+    }
+
     public long effects() {
         return count("SELECT count(*) FROM point_ledger");
     }

@@ -17,6 +17,7 @@ import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
 import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Flux;
+import reactor.core.publisher.FluxOperator;
 
 /**
  * The rules that hold in every module. A module's test names its packages and takes these in:
@@ -48,7 +49,8 @@ public final class HouseRules {
         return describe(
                 "from an operator's own subscribe",
                 call -> call.getOrigin().getName().equals("subscribe")
-                        && call.getOrigin().getOwner().isAssignableTo(Flux.class)
+                        && (call.getOrigin().getOwner().isAssignableTo(Flux.class)
+                                || call.getOrigin().getOwner().isAssignableTo(FluxOperator.class))
                         && call.getTarget().getRawParameterTypes().stream()
                                 .allMatch(type -> type.isEquivalentTo(CoreSubscriber.class)));
     }

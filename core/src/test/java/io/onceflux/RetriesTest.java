@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
-import io.onceflux.Retries.Verdict;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -20,7 +20,10 @@ class RetriesTest {
 
     private final FailurePolicy policy = FailurePolicy.builder()
             .maxAttempts(3)
-            .backoff(Duration.ofMillis(100), Duration.ofSeconds(5))
+            .backoff(FailureKind.CONFLICT, doubling(10, 1_000))
+            .backoff(FailureKind.EFFECT, doubling(100, 5_000))
+            .backoff(FailureKind.INFRASTRUCTURE, doubling(100, 5_000))
+            .backoff(FailureKind.BROKEN_SETUP, doubling(1_000, 5_000))
             .conflictTimeout(Duration.ofMinutes(10))
             .quarantineAfter(4)
             .alarmAfter(5)
@@ -36,8 +39,7 @@ class RetriesTest {
     }
 
     private Retries retriesOf(@Nullable MessageKey key, boolean callerWaits) {
-        Backoff backoff = new Backoff(policy.minBackoff(), policy.maxBackoff(), () -> 0);
-        return new Retries(key, callerWaits, policy, backoff, progress, snapshots::get, now::get);
+        return new Retries(key, callerWaits, policy, progress, snapshots::get, now::get);
     }
 
     @Test
@@ -45,6 +47,22 @@ class RetriesTest {
         assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
         assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(200)));
         assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.giveUp(FailureKind.EFFECT));
+    }
+
+    @Test
+    void eachKindHasPausesOfItsOwnAndCountsItsOwnFailures() {
+        Throwable conflict = DatabaseErrors.withState("40001");
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false).pause())
+                .isEqualTo(millis(100));
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false).pause())
+                .isEqualTo(millis(200));
+        assertThat(judge(FailureKind.BROKEN_SETUP, error).pause()).isEqualTo(millis(1_000));
+        assertThat(judge(FailureKind.CONFLICT, conflict).pause()).isEqualTo(millis(0));
+        assertThat(judge(FailureKind.CONFLICT, conflict).pause()).isEqualTo(millis(10));
+        assertThat(judge(FailureKind.EFFECT, error).pause()).isEqualTo(millis(100));
+        assertThat(judge(FailureKind.BROKEN_SETUP, error).pause()).isEqualTo(millis(2_000));
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, false).pause())
+                .isEqualTo(millis(400));
     }
 
     @Test
@@ -69,7 +87,7 @@ class RetriesTest {
     @Test
     void conflictsDoNotUseUpTheAttemptsOfTheEffect() {
         for (int i = 0; i < 20; i++) {
-            assertThat(judge(FailureKind.CONFLICT, error).pause()).isNotNull();
+            assertThat(judge(FailureKind.CONFLICT, error).next()).isEqualTo(Verdict.Next.RETRY);
         }
         assertThat(judge(FailureKind.EFFECT, error)).isEqualTo(Verdict.retry(FailureKind.EFFECT, millis(100)));
     }
@@ -189,7 +207,7 @@ class RetriesTest {
     void aStatementThatIsNeverSupportedIsNotTakenForAConflictForLong() {
         Throwable unsupported = DatabaseErrors.withState("0A000");
         int judged = 1;
-        while (judge(FailureKind.CONFLICT, unsupported).pause() != null) {
+        while (judge(FailureKind.CONFLICT, unsupported).next() != Verdict.Next.GIVE_UP) {
             judged++;
         }
         assertThat(judged).isLessThan(20);
@@ -275,6 +293,10 @@ class RetriesTest {
 
     private Verdict judge(FailureKind kind, Throwable error) {
         return retries.judge(kind, error, true);
+    }
+
+    private static Backoff doubling(long min, long max) {
+        return new Backoff(millis(min), millis(max), () -> 0);
     }
 
     private static Duration millis(long millis) {

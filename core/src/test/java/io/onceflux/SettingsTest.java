@@ -121,11 +121,19 @@ class SettingsTest {
     static Stream<Arguments> badPolicies() {
         return Stream.of(
                 policy("maxAttempts", builder -> builder.maxAttempts(0)),
-                policy("minBackoff", builder -> builder.backoff(Duration.ZERO, Duration.ofSeconds(1))),
-                policy("maxBackoff", builder -> builder.backoff(Duration.ofMillis(1), Duration.ZERO)),
+                policy("backoff's min of", builder -> builder.backoff(Duration.ZERO, Duration.ofSeconds(1))),
+                policy("backoff's max of", builder -> builder.backoff(Duration.ofMillis(1), Duration.ZERO)),
                 policy(
-                        "minBackoff (PT2S) must not be longer than maxBackoff (PT1S)",
+                        "(PT2S) must not be longer than its max (PT1S)",
                         builder -> builder.backoff(Duration.ofSeconds(2), Duration.ofSeconds(1))),
+                policy(
+                        "backoff's min of CONFLICT must be",
+                        builder -> builder.backoff(
+                                FailureKind.CONFLICT, Backoff.between(Duration.ZERO, Duration.ofSeconds(1)))),
+                policy(
+                        "PERMANENT, but such a failure is never tried again",
+                        builder -> builder.backoff(
+                                FailureKind.PERMANENT, Backoff.between(Duration.ofSeconds(1), Duration.ofSeconds(1)))),
                 policy("conflictTimeout", builder -> builder.conflictTimeout(Duration.ZERO)),
                 policy("quarantineAfter", builder -> builder.quarantineAfter(0)),
                 policy("alarmAfter", builder -> builder.alarmAfter(-1)));

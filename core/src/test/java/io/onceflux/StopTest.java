@@ -15,6 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
@@ -68,15 +69,17 @@ class StopTest {
     }
 
     @Test
-    void theLimitCutsAndRollsBack() {
+    void theLimitCutsAndRollsBackAndWhatCouldNotFinishIsCounted() {
+        RecordingListener listener = new RecordingListener();
         AtomicInteger started = new AtomicInteger();
         IdempotentConsumer<Order> consumer = orders((order, db) -> order.note(db)
                         .then(Mono.fromRunnable(started::incrementAndGet))
                         .then(Mono.never()))
+                .listener(listener)
                 .build(pool);
-        List<TestDelivery<Order>> deliveries = TestDelivery.orders("s", 4);
+        List<TestDelivery<Order>> deliveries = TestDelivery.orders("s", 40);
         CompletableFuture<List<Outcome>> outcomes = startEndless(consumer, deliveries);
-        await().until(() -> started.get() > 0);
+        await().until(() -> started.get() == 4);
 
         StepVerifier.create(consumer.stop(Duration.ofMillis(300)))
                 .expectComplete()
@@ -84,8 +87,33 @@ class StopTest {
 
         assertThat(outcomes).isCompletedWithValue(List.of());
         assertThat(deliveries).allMatch(delivery -> delivery.settlements().isEmpty());
+        assertThat(listener.dropped).hasSameElementsAs(deliveries).doesNotHaveDuplicates();
         database.assertNothingLeaked();
         database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void cancellingTheFluxCountsWhatItLeavesToRedelivery() {
+        RecordingListener listener = new RecordingListener();
+        AtomicInteger started = new AtomicInteger();
+        IdempotentConsumer<Order> consumer = orders((order, db) -> order.note(db)
+                        .then(Mono.fromRunnable(started::incrementAndGet))
+                        .then(order.id().equals("s7") ? Mono.empty() : Mono.never()))
+                .listener(listener)
+                .build(pool);
+        List<TestDelivery<Order>> deliveries = TestDelivery.orders("s", 40);
+        deliveries.get(7).answering(Mono.never());
+        Disposable running =
+                flux(deliveries).concatWith(Flux.never()).transform(consumer).subscribe();
+        await().until(() -> started.get() == 4);
+
+        running.dispose();
+
+        await().untilAsserted(() ->
+                assertThat(listener.dropped.size() + listener.outcomes.size()).isEqualTo(40));
+        assertThat(listener.dropped).doesNotHaveDuplicates();
+        assertThat(listener.settleFailures).hasSameSizeAs(listener.outcomes);
+        database.assertNothingLeaked();
     }
 
     @Test

@@ -6,6 +6,7 @@ import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
 import io.onceflux.services.RabbitService;
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -41,16 +42,14 @@ final class BrokerQueue {
         return factory.newConnection("chaos " + purpose);
     }
 
-    void declare() throws IOException, TimeoutException {
+    void declare(QueueType type) throws IOException, TimeoutException {
         try (Connection connection = connect("declaration")) {
             Channel channel = connection.createChannel();
             channel.queueDeclare(DEAD_LETTERS, true, false, false, Map.of());
-            channel.queueDeclare(
-                    NAME,
-                    true,
-                    false,
-                    false,
-                    Map.of("x-dead-letter-exchange", "", "x-dead-letter-routing-key", DEAD_LETTERS));
+            Map<String, Object> arguments = new HashMap<>(type.arguments());
+            arguments.put("x-dead-letter-exchange", "");
+            arguments.put("x-dead-letter-routing-key", DEAD_LETTERS);
+            channel.queueDeclare(NAME, true, false, false, arguments);
         }
         // The broker writes new queues to disk some seconds later, and may be killed before.
         rabbit.ctl("eval", "mnesia:dump_log().");

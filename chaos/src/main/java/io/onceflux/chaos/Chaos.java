@@ -48,7 +48,7 @@ final class Chaos {
                 .toAbsolutePath();
         System.out.printf("Seed %d, %d rounds. Logs: %s%n", options.seed(), options.rounds(), logs);
         try (Progress progress = new Progress(logs);
-                Site site = Site.open(options.consumer(), logs)) {
+                Site site = Site.open(options.consumer(), options.queue(), logs)) {
             progress.note("%n%s".formatted(schedule));
             Rig rig = new Rig(schedule, site, progress);
             Verdict verdict = rig.run();

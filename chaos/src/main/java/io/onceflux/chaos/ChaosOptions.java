@@ -11,7 +11,8 @@ import java.util.Locale;
  *
  * @param rounds follows from the minutes, so that the schedule does
  */
-record ChaosOptions(long seed, int rounds, Mix mix, Variant consumer, Path logs, boolean scheduleOnly) {
+record ChaosOptions(
+        long seed, int rounds, Mix mix, Variant consumer, QueueType queue, Path logs, boolean scheduleOnly) {
 
     static ChaosOptions parse(String... args) {
         long seed = System.currentTimeMillis() / 1_000;
@@ -19,6 +20,7 @@ record ChaosOptions(long seed, int rounds, Mix mix, Variant consumer, Path logs,
         long rounds = 0;
         Mix mix = Mix.ALL;
         Variant consumer = Variant.ONCEFLUX;
+        QueueType queue = QueueType.CLASSIC;
         Path logs = Path.of("target", "runs");
         boolean scheduleOnly = false;
         Iterator<String> rest = List.of(args).iterator();
@@ -30,6 +32,7 @@ record ChaosOptions(long seed, int rounds, Mix mix, Variant consumer, Path logs,
                 case "--rounds" -> rounds = number(option, rest);
                 case "--faults" -> mix = one(Mix.class, option, rest);
                 case "--consumer" -> consumer = one(Variant.class, option, rest);
+                case "--queue" -> queue = one(QueueType.class, option, rest);
                 case "--logs" -> logs = Path.of(value(option, rest));
                 case "--schedule" -> scheduleOnly = true;
                 default -> throw new IllegalArgumentException("Unknown option " + option);
@@ -39,7 +42,7 @@ record ChaosOptions(long seed, int rounds, Mix mix, Variant consumer, Path logs,
         if (count < 1 || count > 100_000) {
             throw new IllegalArgumentException("--minutes and --rounds must be at least 1, and not beyond all measure");
         }
-        return new ChaosOptions(seed, (int) count, mix, consumer, logs, scheduleOnly);
+        return new ChaosOptions(seed, (int) count, mix, consumer, queue, logs, scheduleOnly);
     }
 
     private static String value(String option, Iterator<String> rest) {

@@ -21,14 +21,14 @@ record Site(
         implements AutoCloseable {
 
     /** Starts the servers, and declares what is needed in them; the consumers are still to be started. */
-    static Site open(Variant variant, Path logs) throws Exception {
+    static Site open(Variant variant, QueueType queueType, Path logs) throws Exception {
         PostgresService postgres = PostgresService.start();
         RabbitService rabbit = RabbitService.start();
         List<TcpProxy> commits = perConsumer(() -> TcpProxy.beforePostgres(postgres.host(), postgres.port()));
         List<TcpProxy> acks = perConsumer(() -> TcpProxy.beforeRabbit(rabbit.host(), rabbit.port()));
         String database = postgres.r2dbcUrl(postgres.newDatabase());
         BrokerQueue queue = new BrokerQueue(rabbit);
-        queue.declare();
+        queue.declare(queueType);
         Books books = new Books(database);
         books.open(Messages.customers());
         Consumers consumers = new Consumers(

@@ -1,0 +1,306 @@
+package io.onceflux;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import java.util.function.ToIntFunction;
+import org.jspecify.annotations.Nullable;
+import org.reactivestreams.Subscription;
+import reactor.core.CoreSubscriber;
+import reactor.core.Exceptions;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.FluxOperator;
+import reactor.core.publisher.Operators;
+import reactor.util.concurrent.Queues;
+import reactor.util.context.Context;
+
+/**
+ * Lanes: what arrives while a lane is busy is gathered, and emitted as one batch the moment the lane is free. There is no timer: an
+ * idle lane emits at once what it gets.
+ *
+ * <p>A lane is busy from the emission of its batch until {@link Batch#done}. At most {@code maxInFlight} items are held, gathered or in
+ * batches that are not done, whatever the number of keys; the source is asked for no more. Items that are gathered when the
+ * flux is cancelled or fails are discarded ({@code Flux.doOnDiscard}).
+ */
+final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>> {
+
+    private final ToIntFunction<? super T> laneOf;
+    private final int lanes;
+    private final int maxBatch;
+    private final int maxInFlight;
+
+    /**
+     * @param laneOf the lane of an item, from 0 to {@code lanes - 1}
+     * @param maxBatch the most items of a batch
+     * @param maxInFlight the most items held
+     */
+    GatherWhileBusy(
+            Flux<? extends T> source, ToIntFunction<? super T> laneOf, int lanes, int maxBatch, int maxInFlight) {
+        super(source);
+        this.laneOf = laneOf;
+        this.lanes = lanes;
+        this.maxBatch = maxBatch;
+        this.maxInFlight = maxInFlight;
+    }
+
+    @Override
+    public void subscribe(CoreSubscriber<? super Batch<T>> actual) {
+        source.subscribe(new Gatherer<>(actual, laneOf, lanes, maxBatch, maxInFlight));
+    }
+
+    /** Items of one lane, in the order of their arrival, at least one. */
+    static final class Batch<T> {
+
+        @SuppressWarnings("rawtypes")
+        private static final AtomicIntegerFieldUpdater<Batch> RETURNED =
+                AtomicIntegerFieldUpdater.newUpdater(Batch.class, "returned");
+
+        private final Gatherer<T> gatherer;
+        private final Lane<T> lane;
+        private final List<T> items;
+
+        @SuppressWarnings("unused") // RETURNED
+        private volatile int returned;
+
+        private Batch(Gatherer<T> gatherer, Lane<T> lane, List<T> items) {
+            this.gatherer = gatherer;
+            this.lane = lane;
+            this.items = items;
+        }
+
+        List<T> items() {
+            return items;
+        }
+
+        /** Frees the lane: its next batch is emitted, on this thread or on one that is emitting already. Further calls do nothing. */
+        void done() {
+            if (RETURNED.compareAndSet(this, 0, 1)) {
+                gatherer.takeBack(this);
+            }
+        }
+    }
+
+    private static final class Lane<T> {
+        final Queue<T> gathered = new ArrayDeque<>();
+        boolean busy;
+    }
+
+    /** Signals come in from anywhere; {@link #drain} alone touches the lanes and emits, on one thread at a time. */
+    private static final class Gatherer<T> implements CoreSubscriber<T>, Subscription {
+
+        @SuppressWarnings("rawtypes")
+        private static final AtomicIntegerFieldUpdater<Gatherer> SIGNALS =
+                AtomicIntegerFieldUpdater.newUpdater(Gatherer.class, "signals");
+
+        @SuppressWarnings("rawtypes")
+        private static final AtomicLongFieldUpdater<Gatherer> REQUESTED =
+                AtomicLongFieldUpdater.newUpdater(Gatherer.class, "requested");
+
+        private final CoreSubscriber<? super Batch<T>> actual;
+        private final ToIntFunction<? super T> laneOf;
+        private final List<Lane<T>> lanes;
+        private final int maxBatch;
+        private final int maxInFlight;
+        private final Queue<T> arrived;
+        private final Queue<Batch<T>> takenBack =
+                Queues.<Batch<T>>unboundedMultiproducer().get();
+        private final Queue<Lane<T>> ready = new ArrayDeque<>();
+        private Subscription upstream = Operators.emptySubscription();
+        private int gathered;
+        private int held;
+
+        @SuppressWarnings("unused") // SIGNALS
+        private volatile int signals;
+
+        private volatile long requested;
+        private volatile boolean ended;
+        private @Nullable Throwable error;
+        private volatile boolean over;
+
+        Gatherer(
+                CoreSubscriber<? super Batch<T>> actual,
+                ToIntFunction<? super T> laneOf,
+                int lanes,
+                int maxBatch,
+                int maxInFlight) {
+            this.actual = actual;
+            this.laneOf = laneOf;
+            this.lanes = new ArrayList<>(lanes);
+            for (int lane = 0; lane < lanes; lane++) {
+                this.lanes.add(new Lane<>());
+            }
+            this.maxBatch = maxBatch;
+            this.maxInFlight = maxInFlight;
+            this.arrived = Queues.<T>unbounded(Math.min(maxInFlight, Queues.SMALL_BUFFER_SIZE))
+                    .get();
+        }
+
+        @Override
+        public Context currentContext() {
+            return actual.currentContext();
+        }
+
+        @Override
+        public void onSubscribe(Subscription subscription) {
+            if (Operators.validate(upstream == Operators.emptySubscription() ? null : upstream, subscription)) {
+                upstream = subscription;
+                actual.onSubscribe(this);
+                upstream.request(maxInFlight);
+            }
+        }
+
+        @Override
+        public void onNext(T item) {
+            if (ended) {
+                Operators.onNextDropped(item, currentContext());
+                return;
+            }
+            arrived.offer(item);
+            drain();
+        }
+
+        @Override
+        public void onError(Throwable failure) {
+            if (ended) {
+                Operators.onErrorDropped(failure, currentContext());
+                return;
+            }
+            error = failure;
+            ended = true;
+            drain();
+        }
+
+        @Override
+        public void onComplete() {
+            ended = true;
+            drain();
+        }
+
+        @Override
+        public void request(long count) {
+            if (Operators.validate(count)) {
+                long unused = Operators.addCap(REQUESTED, this, count);
+                drain();
+            }
+        }
+
+        @Override
+        public void cancel() {
+            over = true;
+            upstream.cancel();
+            drain();
+        }
+
+        void takeBack(Batch<T> batch) {
+            takenBack.offer(batch);
+            drain();
+        }
+
+        private void drain() {
+            if (SIGNALS.getAndIncrement(this) != 0) {
+                return;
+            }
+            int seen = 1;
+            while (seen != 0) {
+                boolean last = ended; // Before what has arrived is taken, so that nothing arrives in between.
+                int freed = freeLanes();
+                takeArrived();
+                if (held > maxInFlight && !ended) {
+                    upstream.cancel();
+                    error = Exceptions.failWithOverflow("the source emitted more than it was asked for");
+                    ended = true;
+                    last = true;
+                }
+                if (!over) {
+                    emitReady();
+                }
+                if (!over && last && (error != null || gathered == 0)) {
+                    end();
+                }
+                if (over) {
+                    discardGathered();
+                } else if (freed > 0 && !last) {
+                    upstream.request(freed);
+                }
+                seen = SIGNALS.addAndGet(this, -seen);
+            }
+        }
+
+        /** @return for how many items there is room again */
+        private int freeLanes() {
+            int freed = 0;
+            for (Batch<T> batch = takenBack.poll(); batch != null; batch = takenBack.poll()) {
+                freed += batch.items.size();
+                held -= batch.items.size();
+                batch.lane.busy = false;
+                if (!batch.lane.gathered.isEmpty()) {
+                    ready.add(batch.lane);
+                }
+            }
+            return freed;
+        }
+
+        private void takeArrived() {
+            for (T item = arrived.poll(); item != null; item = arrived.poll()) {
+                Lane<T> lane = lanes.get(laneOf.applyAsInt(item));
+                if (lane.gathered.isEmpty() && !lane.busy) {
+                    ready.add(lane);
+                }
+                lane.gathered.add(item);
+                gathered++;
+                held++;
+            }
+        }
+
+        private void emitReady() {
+            long demand = requested;
+            long emitted = 0;
+            while (emitted < demand && !over) {
+                Lane<T> lane = ready.poll();
+                if (lane == null) {
+                    break;
+                }
+                Batch<T> batch = new Batch<>(this, lane, take(lane.gathered));
+                lane.busy = true;
+                gathered -= batch.items.size();
+                emitted++;
+                actual.onNext(batch);
+            }
+            long unused = Operators.produced(REQUESTED, this, emitted);
+        }
+
+        private List<T> take(Queue<T> from) {
+            int count = Math.min(maxBatch, from.size());
+            if (count == 1) {
+                return List.of(from.remove());
+            }
+            List<T> taken = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                taken.add(from.remove());
+            }
+            return taken;
+        }
+
+        private void end() {
+            over = true;
+            Throwable failure = error;
+            if (failure == null) {
+                actual.onComplete();
+            } else {
+                actual.onError(failure);
+            }
+        }
+
+        private void discardGathered() {
+            ready.clear();
+            gathered = 0;
+            for (Lane<T> lane : lanes) {
+                lane.gathered.forEach(item -> Operators.onDiscard(item, currentContext()));
+                lane.gathered.clear();
+            }
+        }
+    }
+}

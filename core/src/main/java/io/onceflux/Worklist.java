@@ -1,0 +1,199 @@
+package io.onceflux;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The messages of one batch that have no outcome yet, in parts that are each attempted as one transaction. Parts stand in the
+ * order of their messages; one that has to wait is passed by those with other ordering keys.
+ *
+ * <p>Copies of a message are not attempted: they share what becomes of it.
+ */
+final class Worklist<T> {
+
+    /**
+     * Messages that are attempted together.
+     *
+     * @param judge what their failures lead to
+     * @param attempts how many transactions were started for them, alone or with others
+     * @param notBefore when they may be attempted again, on the clock of {@link Attempts}
+     */
+    record Part<T>(List<Message<T>> messages, Judge judge, int attempts, long notBefore) {
+
+        Part<T> attempted() {
+            return new Part<>(messages, judge, attempts + 1, notBefore);
+        }
+
+        Part<T> waitingUntil(long time) {
+            return new Part<>(messages, judge, attempts, time);
+        }
+    }
+
+    private final Function<List<Message<T>>, Judge> judges;
+    private final List<Part<T>> parts = new ArrayList<>();
+    private final Map<MessageKey, List<Message<T>>> copies;
+
+    /** @param judges makes the judge of messages that are attempted together for the first time */
+    Worklist(List<Message<T>> messages, Function<List<Message<T>>, Judge> judges) {
+        this.judges = judges;
+        if (messages.size() == 1) {
+            this.copies = Map.of();
+            add(messages);
+            return;
+        }
+        this.copies = new HashMap<>();
+        Set<MessageKey> seen = new HashSet<>();
+        List<Message<T>> usable = new ArrayList<>(messages.size());
+        for (Message<T> message : messages) {
+            MessageKey key = message.key();
+            if (message.unusable() != null || key == null) {
+                add(List.of(message));
+                continue;
+            }
+            if (seen.add(key)) {
+                usable.add(message);
+            } else {
+                copies.computeIfAbsent(key, of -> new ArrayList<>()).add(message);
+            }
+        }
+        if (!usable.isEmpty()) {
+            add(usable);
+        }
+    }
+
+    private void add(List<Message<T>> messages) {
+        parts.add(new Part<>(messages, judges.apply(messages), 0, Long.MIN_VALUE));
+    }
+
+    synchronized boolean isEmpty() {
+        return parts.isEmpty();
+    }
+
+    /** The first part that may be attempted now; null if each has to wait, or stands behind one that has to. */
+    synchronized @Nullable Part<T> ready(long now) {
+        if (parts.size() == 1) {
+            Part<T> only = parts.get(0);
+            return only.notBefore <= now ? only : null;
+        }
+        Set<Integer> held = new HashSet<>();
+        for (Part<T> part : parts) {
+            if (part.notBefore <= now && part.messages.stream().noneMatch(message -> held.contains(message.order()))) {
+                return part;
+            }
+            part.messages.forEach(message -> held.add(message.order()));
+        }
+        return null;
+    }
+
+    /** When the first of those that have to wait may be attempted. */
+    synchronized long readyAt() {
+        return parts.stream().mapToLong(Part::notBefore).min().orElse(Long.MIN_VALUE);
+    }
+
+    List<Message<T>> copiesOf(Message<T> message) {
+        MessageKey key = message.key();
+        return key == null ? List.of() : copies.getOrDefault(key, List.of());
+    }
+
+    /** Takes a part off the list, as its messages have their outcome; false if {@link #close} came first. */
+    synchronized boolean finish(Part<T> part) {
+        int at = indexOf(part);
+        if (at >= 0) {
+            parts.remove(at);
+        }
+        return at >= 0;
+    }
+
+    /** The part has to be attempted again, with what is known of it now. */
+    synchronized void again(Part<T> part) {
+        int at = indexOf(part);
+        if (at >= 0) {
+            parts.set(at, part);
+        }
+    }
+
+    /** Takes off a part those whose channel is lost, and the copies of those. */
+    synchronized List<Message<T>> dropLost(Part<T> part) {
+        List<Message<T>> lost = new ArrayList<>();
+        List<Message<T>> rest = new ArrayList<>();
+        for (Message<T> message : part.messages) {
+            if (message.delivery().isCurrent()) {
+                rest.add(message);
+            } else {
+                lost.add(message);
+                lost.addAll(copiesOf(message));
+            }
+        }
+        int at = indexOf(part);
+        if (at < 0) {
+            return List.of();
+        }
+        if (rest.isEmpty()) {
+            parts.remove(at);
+        } else {
+            parts.set(at, new Part<>(rest, judges.apply(rest), part.attempts, part.notBefore));
+        }
+        return lost;
+    }
+
+    /** Splits a part around the message that failed, or in the middle where it is not known which one did. */
+    synchronized void split(Part<T> part, @Nullable Message<T> failed) {
+        int at = indexOf(part);
+        if (at >= 0) {
+            parts.remove(at);
+            parts.addAll(at, smaller(part, failed));
+        }
+    }
+
+    /** The list of its messages is what makes it this part; -1 if it is no longer there. */
+    private int indexOf(Part<T> part) {
+        for (int at = 0; at < parts.size(); at++) {
+            if (parts.get(at).messages == part.messages) {
+                return at;
+            }
+        }
+        return -1;
+    }
+
+    private List<Part<T>> smaller(Part<T> part, @Nullable Message<T> failed) {
+        List<List<Message<T>>> pieces = failed == null ? halves(part.messages) : around(failed, part.messages);
+        List<Part<T>> smaller = new ArrayList<>(pieces.size());
+        for (List<Message<T>> piece : pieces) {
+            if (!piece.isEmpty()) {
+                List<Message<T>> own = List.copyOf(piece);
+                smaller.add(new Part<>(own, judges.apply(own), part.attempts, Long.MIN_VALUE));
+            }
+        }
+        return smaller;
+    }
+
+    private static <T> List<List<Message<T>>> halves(List<Message<T>> messages) {
+        int size = messages.size();
+        return List.of(messages.subList(0, size / 2), messages.subList(size / 2, size));
+    }
+
+    private static <T> List<List<Message<T>>> around(Message<T> failed, List<Message<T>> messages) {
+        int at = messages.stream().map(Message::key).toList().indexOf(failed.key());
+        return List.of(
+                messages.subList(0, at), messages.subList(at, at + 1), messages.subList(at + 1, messages.size()));
+    }
+
+    /** Ends it: what has no outcome yet will have none. */
+    synchronized List<Message<T>> close() {
+        List<Message<T>> left = new ArrayList<>();
+        for (Part<T> part : parts) {
+            for (Message<T> message : part.messages) {
+                left.add(message);
+                left.addAll(copiesOf(message));
+            }
+        }
+        parts.clear();
+        return left;
+    }
+}

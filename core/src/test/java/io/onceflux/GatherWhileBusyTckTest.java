@@ -1,0 +1,38 @@
+package io.onceflux;
+
+import io.onceflux.GatherWhileBusy.Batch;
+import org.reactivestreams.Publisher;
+import org.reactivestreams.tck.PublisherVerification;
+import org.reactivestreams.tck.TestEnvironment;
+import reactor.core.publisher.Flux;
+
+/** The Reactive Streams TCK: every batch is done as soon as it is seen. */
+public class GatherWhileBusyTckTest extends PublisherVerification<Batch<Long>> {
+
+    private static final int LANES = 3;
+
+    public GatherWhileBusyTckTest() {
+        super(new TestEnvironment(500, 50));
+    }
+
+    @Override
+    public Publisher<Batch<Long>> createPublisher(long elements) {
+        Flux<Long> numbers = elements >= Integer.MAX_VALUE
+                ? Flux.generate(() -> 0L, (n, sink) -> {
+                    sink.next(n);
+                    return n + 1;
+                })
+                : Flux.range(0, (int) elements).map(Integer::longValue);
+        return new GatherWhileBusy<>(numbers, n -> (int) (n % LANES), LANES, 1, 16).doOnNext(Batch::done);
+    }
+
+    @Override
+    public Publisher<Batch<Long>> createFailedPublisher() {
+        return new GatherWhileBusy<>(Flux.<Long>error(new IllegalStateException("fails")), n -> 0, LANES, 1, 16);
+    }
+
+    @Override
+    public long maxElementsFromPublisher() {
+        return Long.MAX_VALUE - 1;
+    }
+}

@@ -1,0 +1,182 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.run;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.Tag;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.onceflux.micrometer.ConsumerMeter;
+import io.onceflux.micrometer.ConsumerMeters;
+import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AutoClose;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+class MetersTest {
+
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
+
+    @AutoClose
+    private final CommitCuttingProxy proxy = new CommitCuttingProxy(database.host(), database.port());
+
+    @AutoClose
+    private final SimpleMeterRegistry registry = new SimpleMeterRegistry();
+
+    private final ConnectionPool pool =
+            database.pool(10, database.configuration().host("127.0.0.1").port(proxy.port()));
+
+    @Test
+    void outcomesRetriesSettlementsAndUnknownCommitsAreCounted() {
+        proxy.toCutAfter.set(1);
+        Effect<Order> failing = (order, db) -> order.id().equals("bad")
+                ? db.sql("SELECT 1 / 0").then()
+                : order.id().equals("sick") ? Mono.error(new IllegalStateException("sick")) : order.apply(db);
+        IdempotentConsumer<Order> consumer =
+                orders(failing).listener(ConsumerMeters.in(registry)).build(pool);
+        run(consumer, TestDelivery.order("1")); // Its COMMIT takes place without an answer.
+        run(consumer, List.of(TestDelivery.order("2"), TestDelivery.order("2"), TestDelivery.order("bad")));
+        run(consumer, TestDelivery.order("sick"));
+
+        assertThat(messages("applied")).isEqualTo(1);
+        assertThat(messages("duplicate")).isEqualTo(2);
+        assertThat(messages("failed")).isEqualTo(2);
+        assertThat(messages("stale")).isZero();
+        assertThat(count("onceflux.commits.unknown")).isEqualTo(1);
+        assertThat(count("onceflux.retries", "kind", "infrastructure")).isEqualTo(1);
+        assertThat(count("onceflux.retries", "kind", "effect", "sqlstate.class", "none"))
+                .isEqualTo(2);
+        assertThat(count("onceflux.settlements", "settlement", "acknowledge")).isEqualTo(3);
+        assertThat(count("onceflux.settlements", "settlement", "dead_letter")).isEqualTo(2);
+        assertThat(registry.get("onceflux.messages").timers())
+                .allSatisfy(timer ->
+                        assertThat(timer.totalTime(TimeUnit.MILLISECONDS) > 0).isEqualTo(timer.count() > 0));
+    }
+
+    @Test
+    void whatIsHeldAndWhatIsDroppedCanBeSeen() {
+        IdempotentConsumer<Order> consumer = orders((order, db) ->
+                        db.sql("INSERT INTO not_yet_there VALUES (1)").then())
+                .listener(ConsumerMeters.in(registry))
+                .build(pool);
+        assertThat(held("broken_setup")).isZero();
+        CompletableFuture<List<Outcome>> outcomes = Flux.<Delivery<Order>>fromIterable(TestDelivery.orders("h", 20))
+                .concatWith(Flux.never())
+                .transform(consumer)
+                .collectList()
+                .toFuture();
+        await().untilAsserted(() -> assertThat(held("broken_setup")).isEqualTo(1));
+        assertThat(held("infrastructure")).isZero();
+        assertThat(count("onceflux.retries", "kind", "broken_setup", "sqlstate.class", "42"))
+                .isPositive();
+
+        consumer.stop().block(Duration.ofSeconds(10));
+        assertThat(outcomes).isCompleted();
+        assertThat(count("onceflux.deliveries.dropped")).isEqualTo(20);
+        assertThat(count("onceflux.settlements", "settlement", "requeue")).isEqualTo(20);
+    }
+
+    /** Ids, texts and SQLSTATEs come from outside; tags must not. */
+    @Test
+    void theNumberOfMetersDoesNotGrowWithTheMessages() {
+        ConsumerListener listener = ConsumerMeters.in(registry).forConsumer("loyalty");
+        listener.onRetry(TestDelivery.order("first"), FailureKind.EFFECT, 1, Duration.ZERO, state("ZZ000"));
+        listener.onRetry(TestDelivery.order("first"), FailureKind.EFFECT, 1, Duration.ZERO, state("23505"));
+        int meters = registry.getMeters().size();
+        for (int i = 0; i < 100_000; i++) {
+            TestDelivery<Order> delivery = TestDelivery.order("order-" + i);
+            Failure failure = new Failure(
+                    FailureKind.EFFECT,
+                    new MessageKey("loyalty", "order-" + i),
+                    "reason " + i,
+                    null,
+                    1,
+                    Instant.EPOCH,
+                    new IllegalStateException("text " + i));
+            listener.onOutcome(delivery, new Outcome.Failed("loyalty", failure), Duration.ofMillis(1));
+            listener.onSettled(delivery, Settlement.deadLetter("loyalty", failure));
+            listener.onRetry(
+                    delivery, FailureKind.EFFECT, i, Duration.ofMillis(i), state("Z%04X".formatted(i % 65536)));
+        }
+        assertThat(registry.getMeters()).hasSize(meters);
+        assertThat(messages("failed")).isEqualTo(100_000);
+        assertThat(count("onceflux.retries", "sqlstate.class", "other")).isEqualTo(100_001);
+    }
+
+    private static Throwable state(String sqlState) {
+        return new IllegalStateException("wrapped", DatabaseErrors.withState(sqlState));
+    }
+
+    @Test
+    void everyMeterAndItsTagsAreDocumented() {
+        ConsumerListener listener = ConsumerMeters.in(registry).forConsumer("loyalty");
+        listener.onRetry(TestDelivery.order("1"), FailureKind.EFFECT, 1, Duration.ZERO, state("23505"));
+
+        Set<String> names = new TreeSet<>();
+        for (Meter meter : registry.getMeters()) {
+            Meter.Id id = meter.getId();
+            ConsumerMeter documented = Arrays.stream(ConsumerMeter.values())
+                    .filter(known -> known.getName().equals(id.getName()))
+                    .findFirst()
+                    .orElseThrow();
+            assertThat(id.getType()).isEqualTo(documented.getType());
+            assertThat(id.getTags().stream().map(Tag::getKey))
+                    .containsExactlyInAnyOrderElementsOf(Arrays.stream(documented.getKeyNames())
+                            .map(key -> key.asString())
+                            .toList());
+            names.add(id.getName());
+        }
+        assertThat(names)
+                .isEqualTo(Arrays.stream(ConsumerMeter.values())
+                        .map(ConsumerMeter::getName)
+                        .collect(Collectors.toCollection(TreeSet::new)));
+    }
+
+    @Test
+    void consumersShareARegistryAndListenersStandBesideEachOther() {
+        RecordingListener own = new RecordingListener();
+        ConsumerMeters meters = ConsumerMeters.in(registry);
+        run(orders(Order::apply).listener(own).listener(meters).build(pool), TestDelivery.order("1"));
+        run(Consumers.named("audit", Order::note).listener(meters).build(pool), TestDelivery.order("1"));
+
+        assertThat(own.outcomes).hasSize(1);
+        for (String consumer : List.of("loyalty", "audit")) {
+            assertThat(registry.get("onceflux.messages")
+                            .tags("consumer", consumer, "outcome", "applied")
+                            .timer()
+                            .count())
+                    .isEqualTo(1);
+        }
+    }
+
+    private long messages(String outcome) {
+        return registry.get("onceflux.messages").tag("outcome", outcome).timer().count();
+    }
+
+    private double held(String kind) {
+        return registry.get("onceflux.held").tag("kind", kind).gauge().value();
+    }
+
+    private double count(String name, String... tags) {
+        return registry.get(name).tags(tags).counters().stream()
+                .mapToDouble(Counter::count)
+                .sum();
+    }
+}
