@@ -64,10 +64,6 @@ public record Case(
     /** What the core cannot do yet; empty for a case that can be measured. */
     public Set<String> missing() {
         Set<String> missing = new TreeSet<>();
-        boolean byHand = way.toString().startsWith("by-hand");
-        if (!byHand && !way.grouping().isThere()) {
-            missing.add("group commit");
-        }
         if (recentKeys && !Grouping.RECENT_KEYS_ARE_THERE) {
             missing.add("RecentKeys");
         }

@@ -32,6 +32,7 @@ class VariantsTest {
                 "set-based",
                 "per-message/duplicates=99/recent-keys",
                 "pipeline-per-message",
+                "pipeline",
                 "claims/rows=1000",
                 "spring-amqp/duplicates=50",
                 "rabbit-per-message/duplicates=50",
