@@ -50,7 +50,7 @@ final class Bench implements Callable<Integer> {
     @Option(
             names = "--slice",
             paramLabel = "MILLIS",
-            description = "How long a case runs in a round. Default: 1,800 with --quick, otherwise 3,000 to 8,000.")
+            description = "How long a case runs in a round. Default: 1,500 with --quick, otherwise 3,000 to 8,000.")
     @Nullable
     Integer sliceMillis;
 

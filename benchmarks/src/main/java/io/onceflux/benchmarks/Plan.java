@@ -47,8 +47,8 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                         Fork.of("set-based", "set-based/without-claim"),
                                         Fork.of("pipeline", "pipeline-per-message")),
                                 3,
-                                ofMillis(1_800)),
-                        new Part("rabbit", rabbit(), 3, ofMillis(1_800))),
+                                ofMillis(1_500)),
+                        new Part("rabbit", rabbit(), 3, ofMillis(1_500))),
                 0);
     }
 

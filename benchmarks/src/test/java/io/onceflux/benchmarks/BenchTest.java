@@ -63,7 +63,7 @@ class BenchTest {
                                 fork -> 15 + slices(fork, part) * part.slice().toMillis() / 1e3)
                         .sum())
                 .sum();
-        assertThat(seconds).isLessThan(280); // The rest of six minutes is for the build, servers and queues.
+        assertThat(seconds).isLessThan(260); // The rest of six minutes is for the build, servers and queues.
     }
 
     private static double slices(Fork fork, Part part) {

@@ -126,7 +126,7 @@ public record InTurns(
                 .measurementIterations(rounds * cases)
                 .measurementTime(TimeValue.milliseconds(1)) // One invocation, which takes a slice.
                 .timeout(FOR_EVER) // A turn may be a long time coming.
-                .syncIterations(false)
+                .syncIterations(true) // Or the time of an iteration would run while it waits for its turn.
                 .shouldFailOnError(true)
                 .jvmArgs(jvm.toArray(String[]::new))
                 .jvmArgsAppend(

@@ -9,8 +9,10 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,8 +57,22 @@ class InTurnsTest {
                 .hasMessageContaining(folder.toString());
     }
 
+    /** The first fork waits for the last, and the last for the first's warm-up: neither makes it any shorter. */
+    @Test
+    void aForkWarmsUpForAsLongAsItShouldHoweverLongItWaitedBefore() throws Exception {
+        Map<String, Long> times = new LinkedHashMap<>();
+        turns(Duration.ofSeconds(1), line -> times.put(line, System.nanoTime()))
+                .measure(List.of(Fork.of("pipeline"), Fork.of("pipeline-per-message")), () -> NOWHERE);
+        List<Long> at = List.copyOf(times.values());
+        assertThat(Duration.ofNanos(at.get(1) - at.get(0))).isGreaterThanOrEqualTo(Duration.ofSeconds(1));
+        assertThat(Duration.ofNanos(at.get(2) - at.get(1))).isGreaterThanOrEqualTo(Duration.ofSeconds(1));
+    }
+
     private InTurns turns() {
-        return new InTurns(
-                Duration.ofMillis(200), Duration.ofMillis(200), 2, List.of("-Xmx256m"), folder, progress::add);
+        return turns(Duration.ofMillis(200), progress::add);
+    }
+
+    private InTurns turns(Duration warmUp, Consumer<String> told) {
+        return new InTurns(warmUp, Duration.ofMillis(200), 2, List.of("-Xmx256m"), folder, told);
     }
 }
