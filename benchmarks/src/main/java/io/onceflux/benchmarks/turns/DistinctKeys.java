@@ -48,7 +48,7 @@ public class DistinctKeys {
     @SuppressWarnings("NullAway.Init")
     public static class Keys {
 
-        @Param("pipeline-per-message")
+        @Param("pipeline")
         public String what;
 
         private Variant variant;
