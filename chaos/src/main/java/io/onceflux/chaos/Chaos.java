@@ -33,8 +33,7 @@ final class Chaos {
         }
         try {
             Verdict verdict = run(options, schedule);
-            verdict.details().forEach(line -> System.out.println("  " + line));
-            System.out.println(verdict.line());
+            verdict.lines().forEach(System.out::println);
             System.exit(verdict.isGood() ? 0 : 1);
         } catch (Exception | Error e) {
             e.printStackTrace();
@@ -44,17 +43,18 @@ final class Chaos {
 
     private static Verdict run(ChaosOptions options, Schedule schedule) throws Exception {
         String time = LocalDateTime.now(ZoneId.systemDefault()).format(DateTimeFormatter.ofPattern("yyMMdd-HHmmss"));
-        Path logs = Files.createDirectories(options.logs().resolve("seed-%d-%s".formatted(options.seed(), time)))
-                .toAbsolutePath();
+        Files.createDirectories(options.logs());
+        // Its own even if another run of the seed begins at the same time: what is in there is judged.
+        Path logs =
+                Files.createTempDirectory(options.logs().toAbsolutePath(), "seed-%d-%s-".formatted(options.seed(), time));
         System.out.printf("Seed %d, %d rounds. Logs: %s%n", options.seed(), options.rounds(), logs);
         try (Progress progress = new Progress(logs);
                 Site site = Site.open(options.consumer(), options.queue(), logs)) {
             progress.note("%n%s".formatted(schedule));
-            Rig rig = new Rig(schedule, site, progress);
+            Rig rig = new Rig(schedule, site, logs, progress);
             Verdict verdict = rig.run();
             System.out.printf("%n%s%n", rig.table());
-            verdict.details().forEach(progress::note);
-            progress.note(verdict.line());
+            verdict.lines().forEach(progress::note);
             return verdict;
         }
     }

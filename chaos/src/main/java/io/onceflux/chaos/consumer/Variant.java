@@ -17,11 +17,15 @@ public enum Variant {
     /** The claim commits alone, before the effect. A crash in between, or a rollback, loses the message. */
     CLAIMS_ALONE;
 
-    /** An order and the delivery that brought it. Only a faulty consumer needs to know the latter. */
-    record Incoming(Order order, Delivery<byte[]> delivery) {
+    /**
+     * An order and the delivery that brought it. Only a faulty consumer needs to know the latter.
+     *
+     * @param arrival counts the deliveries of the process from 1
+     */
+    record Incoming(Order order, Delivery<byte[]> delivery, long arrival) {
 
-        static Delivery<Incoming> from(Delivery<byte[]> delivery) {
-            return delivery.map(body -> new Incoming(Order.decode(body), delivery));
+        static Delivery<Incoming> from(long before, Delivery<byte[]> delivery) {
+            return delivery.map(body -> new Incoming(Order.decode(body), delivery, before + 1));
         }
     }
 
