@@ -5,6 +5,7 @@ import io.onceflux.ConsumerBuilder;
 import io.onceflux.FailurePolicy;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.chaos.consumer.Variant.Incoming;
+import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.rabbit.RabbitOptions;
 import io.r2dbc.pool.ConnectionPool;
@@ -20,7 +21,7 @@ import reactor.core.publisher.Flux;
 /**
  * A consumer as a process, with short limits. It stops in good order on SIGTERM.
  *
- * <p>Arguments: the variant, the broker's URI, the queue, and the database's URL.
+ * <p>Arguments: the variant, the broker's URI, the queue, the database's URL, the place of dead letters, and {@code maxBatch}.
  */
 public final class ChaosConsumer {
 
@@ -51,6 +52,7 @@ public final class ChaosConsumer {
                         .identifiedByMessageId()
                         .orderedBy(incoming -> incoming.order().customer())
                         .lanes(LANES)
+                        .maxBatch(Integer.parseInt(args[5]))
                         .maxInFlight(64)
                         .timeLimit(Duration.ofSeconds(4))
                         .lockTimeout(Duration.ofSeconds(1))
@@ -62,6 +64,9 @@ public final class ChaosConsumer {
                                 .build())
                         .listener(new EventLog()),
                 database);
+        if (DeadLetterPlace.valueOf(args[4]) == DeadLetterPlace.TABLE) {
+            builder.deadLetterTable(DeadLetterTable.deadLetters());
+        }
         IdempotentConsumer<Incoming> consumer = builder.build(connections);
         Runtime.getRuntime()
                 .addShutdownHook(new Thread(() -> consumer.stop(Duration.ofSeconds(10))
