@@ -54,7 +54,7 @@ final class BrokerQueue {
             channel.queueDeclare(NAME, true, false, false, arguments);
         }
         // The broker writes new queues to disk some seconds later, and may be killed before.
-        rabbit.ctl("eval", "mnesia:dump_log().");
+        ctl("eval", "mnesia:dump_log().");
     }
 
     long consumers() throws IOException, TimeoutException {
@@ -65,13 +65,22 @@ final class BrokerQueue {
 
     /** Messages that wait or are unacknowledged. Slow: it starts the broker's command line. */
     long backlog() {
-        return rabbit.ctl("-q", "list_queues", "name", "messages")
+        return ctl("-q", "list_queues", "name", "messages")
                 .lines()
                 .map(line -> line.split("\t", -1))
                 .filter(columns -> columns[0].equals(NAME))
                 .mapToLong(columns -> Long.parseLong(columns[1].strip()))
                 .findFirst()
                 .orElseThrow();
+    }
+
+    /** The command line is a node of its own, which a machine under load may let fail to meet the broker's. */
+    private String ctl(String... arguments) {
+        try {
+            return rabbit.ctl(arguments);
+        } catch (IllegalStateException e) {
+            return rabbit.ctl(arguments);
+        }
     }
 
     /** Takes the dead letters out of their queue. */

@@ -40,8 +40,16 @@ class ChaosTest {
         }
     }
 
+    /** Returns when its consumers are up: starts are what needs the processors most, and run better one after the other. */
     private static ForkedJvm startBroken(String consumer) {
-        return start("--seed", "1", "--rounds", "2", "--faults", "crashes", "--consumer", consumer);
+        ForkedJvm run = start("--seed", "1", "--rounds", "2", "--faults", "crashes", "--consumer", consumer);
+        try {
+            run.awaitLine(line -> line.endsWith("consumers are up"), LIMIT);
+            return run;
+        } catch (IllegalStateException e) {
+            run.close();
+            throw e;
+        }
     }
 
     private static void assertCaught(ForkedJvm run, String as) {
