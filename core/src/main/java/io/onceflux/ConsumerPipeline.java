@@ -50,15 +50,17 @@ final class ConsumerPipeline<T> {
     }
 
     private Mono<Outcome> handle(Message<T> message) {
-        return Mono.defer(() -> {
-            if (lifecycle.isStopping() || !message.delivery().isCurrent()) {
-                return letGo(message);
-            }
-            long start = System.nanoTime();
-            return attempts.untilDone(message)
-                    .flatMap(outcome -> settle(message, outcome, start).thenReturn(outcome))
-                    .switchIfEmpty(letGo(message));
-        });
+        return Mono.<Outcome>defer(() -> {
+                    if (lifecycle.isStopping() || !message.delivery().isCurrent()) {
+                        return letGo(message);
+                    }
+                    long start = System.nanoTime();
+                    return attempts.untilDone(message)
+                            .flatMap(outcome -> settle(message, outcome, start).thenReturn(outcome))
+                            .switchIfEmpty(letGo(message));
+                })
+                .doFirst(message.delivery()::handlingBegins)
+                .doFinally(end -> message.delivery().handlingEnded());
     }
 
     private Mono<Void> settle(Message<T> message, Outcome outcome, long start) {

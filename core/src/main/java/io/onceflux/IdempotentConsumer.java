@@ -123,6 +123,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private Intake intake() {
         return new Intake(
                 settings.consumer(),
+                identify.takesIdsFromSource(),
                 settings.lanes(),
                 settings.maxInFlight(),
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),

@@ -10,6 +10,8 @@ import reactor.util.context.ContextView;
  * context of its subscription; a source that does without it works too.
  *
  * @param consumer the consumer's name
+ * @param takesIdsFromSource whether the consumer takes each message's id from {@link Delivery#id}: a source that finds none would
+ *     have every message given up, and had better refuse
  * @param lanes how many messages it handles side by side
  * @param maxInFlight how many deliveries it takes before one of them is settled
  * @param longestHold how long it may keep a delivery unsettled at most while its database answers, once the delivery's turn has
@@ -22,6 +24,7 @@ import reactor.util.context.ContextView;
  */
 public record Intake(
         String consumer,
+        boolean takesIdsFromSource,
         int lanes,
         int maxInFlight,
         Duration longestHold,
@@ -39,5 +42,5 @@ public record Intake(
     }
 
     private static final Intake ANYBODY =
-            new Intake("unnamed", 1, 250, Duration.ZERO, Mono.empty(), Mono.never(), new ConsumerListener() {});
+            new Intake("unnamed", false, 1, 250, Duration.ZERO, Mono.empty(), Mono.never(), new ConsumerListener() {});
 }
