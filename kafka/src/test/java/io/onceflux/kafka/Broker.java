@@ -94,14 +94,17 @@ final class Broker implements AutoCloseable {
 
     /** Options for this topic, with short pauses and a group that notices soon who is gone. */
     KafkaOptions.Builder options() {
-        return quick(KafkaOptions.topic(topic)).messageIdFromHeader(ID);
+        return options(Protocol.EAGER);
     }
 
-    KafkaOptions.Builder quick(KafkaOptions.Builder options) {
+    KafkaOptions.Builder options(Protocol protocol) {
+        return quick(KafkaOptions.topic(topic), protocol).messageIdFromHeader(ID);
+    }
+
+    KafkaOptions.Builder quick(KafkaOptions.Builder options, Protocol protocol) {
         return options.bootstrapServers(service.bootstrap())
                 .groupId(group)
-                .property("session.timeout.ms", 6_000)
-                .property("heartbeat.interval.ms", 500)
+                .properties(protocol.settings())
                 .property("reconnect.backoff.max.ms", 200)
                 .property("fetch.max.wait.ms", 100)
                 .commitInterval(Duration.ofMillis(100))
@@ -121,8 +124,7 @@ final class Broker implements AutoCloseable {
         call(() -> admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1).configs(settings)))
                 .all()
                 .get(30, TimeUnit.SECONDS));
-        await()
-                .ignoreExceptions()
+        await().ignoreExceptions()
                 .until(() -> admin.describeTopics(List.of(name))
                                 .allTopicNames()
                                 .get(5, TimeUnit.SECONDS)
@@ -254,8 +256,7 @@ final class Broker implements AutoCloseable {
     }
 
     void awaitNoBacklog() {
-        await()
-                .ignoreExceptions()
+        await().ignoreExceptions()
                 .untilAsserted(() -> assertThat(lag()).as("lag").isZero());
     }
 
