@@ -129,9 +129,13 @@ final class Assignment {
         return true;
     }
 
+    synchronized boolean hasToStepBack() {
+        return state == State.CURRENT && !givenBack.isEmpty();
+    }
+
     /** Where to fetch from again, for what was let go; null if there is no need. What waits to be delivered comes again too. */
     synchronized @Nullable Long stepBack() {
-        if (givenBack.isEmpty() || state != State.CURRENT) {
+        if (!hasToStepBack()) {
             return null;
         }
         awaited.addAll(givenBack);

@@ -98,7 +98,8 @@ final class DeadLetterProducer {
             if (tooLarge != null) {
                 throw tooLarge;
             }
-            throw new IOException("topic '%s' did not take a record".formatted(record.topic()), e.getCause());
+            throw new IOException(
+                    "topic '%s' did not take a record: %s".formatted(record.topic(), Refusals.wordsOf(e)), e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted while storing a record", e);

@@ -31,6 +31,8 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
 
     private static final Logger log = LoggerFactory.getLogger(WatchedConsumer.class);
 
+    private static final Duration ANSWER_LIMIT = Duration.ofSeconds(5);
+
     private final Assignments assignments;
     private final KafkaOptions options;
     private final long maxDeferred;
@@ -91,11 +93,23 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         return records;
     }
 
-    /** To what was let go. At the commit interval, so that a consumer that lets go of everything at once does not spin. */
+    /**
+     * To what was let go. At the commit interval, so that a consumer that lets go of everything at once does not spin. Not to what is
+     * deleted: auto.offset.reset might answer with the end of the partition.
+     */
     private void stepBack(Assignment assignment) {
-        Long offset = assignment.stepBack();
-        if (offset != null) {
-            seek(assignment.partition(), offset);
+        if (!assignment.hasToStepBack()) {
+            return;
+        }
+        TopicPartition partition = assignment.partition();
+        try {
+            long begin = beginningOffsets(List.of(partition), ANSWER_LIMIT).getOrDefault(partition, 0L);
+            Long offset = assignment.stepBack();
+            if (offset != null) {
+                seek(partition, Math.max(offset, begin));
+            }
+        } catch (TimeoutException | WakeupException e) {
+            log.debug("stepping back has to wait", e);
         }
     }
 

@@ -166,6 +166,12 @@ final class Broker implements AutoCloseable {
         return record;
     }
 
+    /** To a partition; the value is the id. */
+    ProducerRecord<byte[], byte[]> record(int partition, String id, String key) {
+        return new ProducerRecord<>(
+                topic, partition, bytes(key), bytes(id), record(id, key, id).headers());
+    }
+
     static byte @Nullable [] bytes(@Nullable String text) {
         return text == null ? null : text.getBytes(UTF_8);
     }
