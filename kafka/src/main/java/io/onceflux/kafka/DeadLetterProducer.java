@@ -99,7 +99,8 @@ final class DeadLetterProducer {
                 throw tooLarge;
             }
             throw new IOException(
-                    "topic '%s' did not take a record: %s".formatted(record.topic(), Refusals.wordsOf(e)), e.getCause());
+                    "topic '%s' did not take a record: %s".formatted(record.topic(), Refusals.wordsOf(e)),
+                    e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted while storing a record", e);

@@ -150,8 +150,9 @@ class KafkaDeadLettersTest {
             broker.awaitDeadLetters(1);
             running.stop();
         }
-        assertThat(replayAll()).singleElement().satisfies(letter -> assertThat(letter.body())
-                .isEmpty());
+        assertThat(replayAll())
+                .singleElement()
+                .satisfies(letter -> assertThat(letter.body()).isEmpty());
 
         List<ConsumerRecord<byte[], byte[]>> all = broker.read(broker.topic());
         assertThat(all).hasSize(2);
@@ -228,9 +229,12 @@ class KafkaDeadLettersTest {
             assertThat(Broker.header(letter, "left-out")).contains("too large for the topic");
         });
         ConsumerRecord<byte[], byte[]> part = byOffset(kept, 0);
-        assertThat(part.value()).hasSizeBetween(40_000, 100_000).isEqualTo(java.util.Arrays.copyOf(random, part.value().length));
+        assertThat(part.value())
+                .hasSizeBetween(40_000, 100_000)
+                .isEqualTo(java.util.Arrays.copyOf(random, part.value().length));
         assertThat(part.key()).isEqualTo("k".getBytes(UTF_8));
-        assertThat(new String(part.headers().lastHeader("tenant").value(), UTF_8)).isEqualTo("acme");
+        assertThat(new String(part.headers().lastHeader("tenant").value(), UTF_8))
+                .isEqualTo("acme");
         assertThat(Broker.header(part, "left-out")).startsWith("value (" + part.value().length + " of 2000000 bytes");
         assertThat(byOffset(kept, 1).key()).isEqualTo("k".getBytes(UTF_8));
         assertThat(byOffset(kept, 1).headers().lastHeader("noise")).isNull();

@@ -26,13 +26,17 @@ class KafkaOptionsTest {
 
     @Test
     void whatIsMissingIsNamed() {
-        assertThatThrownBy(() ->
-                        KafkaOptions.topic("orders").bootstrapServers("localhost:9092").build())
+        assertThatThrownBy(() -> KafkaOptions.topic("orders")
+                        .bootstrapServers("localhost:9092")
+                        .build())
                 .hasMessageStartingWith("group.id is missing");
         assertThatThrownBy(() -> KafkaOptions.topic("orders").groupId("loyalty").build())
                 .hasMessageStartingWith("bootstrap.servers is missing");
         refuses(options -> options.groupId(" "), "group.id is missing");
-        assertThatThrownBy(() -> KafkaOptions.topics().bootstrapServers("a:1").groupId("g").build())
+        assertThatThrownBy(() -> KafkaOptions.topics(new String[0])
+                        .bootstrapServers("a:1")
+                        .groupId("g")
+                        .build())
                 .hasMessageContaining("name the topics to consume, or give a pattern");
     }
 
@@ -59,11 +63,20 @@ class KafkaOptionsTest {
 
     @Test
     void namesAndLimitsAreChecked() {
-        assertThatThrownBy(() -> KafkaOptions.topic("my orders").bootstrapServers("a:1").groupId("g").build())
+        assertThatThrownBy(() -> KafkaOptions.topic("my orders")
+                        .bootstrapServers("a:1")
+                        .groupId("g")
+                        .build())
                 .hasMessageContaining("topic must be at most 249 letters", "'my orders'");
-        assertThatThrownBy(() -> KafkaOptions.topic("x".repeat(248)).bootstrapServers("a:1").groupId("g").build())
+        assertThatThrownBy(() -> KafkaOptions.topic("x".repeat(248))
+                        .bootstrapServers("a:1")
+                        .groupId("g")
+                        .build())
                 .hasMessageContaining("the dead-letter topic of");
-        assertThatThrownBy(() -> KafkaOptions.topics("a", "a.DLT").bootstrapServers("a:1").groupId("g").build())
+        assertThatThrownBy(() -> KafkaOptions.topics("a", "a.DLT")
+                        .bootstrapServers("a:1")
+                        .groupId("g")
+                        .build())
                 .hasMessageContaining("would be consumed again");
         refuses(options -> options.deadLetterSuffix(""), "deadLetterSuffix must not be blank");
         refuses(options -> options.commitInterval(Duration.ZERO), "commitInterval must be at least 1 ms");
@@ -124,9 +137,11 @@ class KafkaOptionsTest {
                 .property("ssl.key.password", "k3y")
                 .build();
         assertThat(options.toString() + options.source() + options.broker()).doesNotContain("s3cret", "k3y", "jaas");
-        assertThat(ClientSettings.tellsASecret(options, "Login failed for s3cret")).isTrue();
+        assertThat(ClientSettings.tellsASecret(options, "Login failed for s3cret"))
+                .isTrue();
         assertThat(ClientSettings.tellsASecret(options, "cannot open with k3y")).isTrue();
-        assertThat(ClientSettings.tellsASecret(options, "Invalid value x for configuration acks")).isFalse();
+        assertThat(ClientSettings.tellsASecret(options, "Invalid value x for configuration acks"))
+                .isFalse();
         assertThat(options).hasToString("KafkaOptions[topic 'orders' for group 'loyalty' at localhost:9092]");
     }
 }

@@ -13,11 +13,14 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -40,13 +43,14 @@ class OffsetGapsTest {
 
     private void inTransaction(KafkaProducer<byte[], byte[]> producer, boolean commit, String... ids) {
         producer.beginTransaction();
-        for (String id : ids) {
-            producer.send(broker.record(id, id, id));
-        }
+        List<Future<RecordMetadata>> sent = Stream.of(ids)
+                .map(id -> producer.send(broker.record(id, id, id)))
+                .toList();
+        producer.flush();
+        assertThat(sent).allMatch(Future::isDone);
         if (commit) {
             producer.commitTransaction();
         } else {
-            producer.flush();
             producer.abortTransaction();
         }
     }
@@ -130,7 +134,10 @@ class OffsetGapsTest {
     @Test
     void oneSlowMessageStopsItsPartitionAtTheLimitAndNoOther() {
         broker.create(2);
-        KafkaOptions options = broker.options().maxDeferredCommits(50).property("max.poll.records", 5).build();
+        KafkaOptions options = broker.options()
+                .maxDeferredCommits(50)
+                .property("max.poll.records", 5)
+                .build();
         broker.publish(broker.record(0, "slow", "slow"));
         for (int partition = 0; partition < 2; partition++) {
             int to = partition;
@@ -168,7 +175,11 @@ class OffsetGapsTest {
         broker.publish(ids);
         broker.publishAll(downwards.stream()
                 .<ProducerRecord<byte[], byte[]>>map(id -> new ProducerRecord<>(
-                        other, null, id.getBytes(UTF_8), id.getBytes(UTF_8), broker.record(id, id, id).headers()))
+                        other,
+                        null,
+                        id.getBytes(UTF_8),
+                        id.getBytes(UTF_8),
+                        broker.record(id, id, id).headers()))
                 .toList());
         KafkaOptions there = broker.quick(KafkaOptions.topic(other), Protocol.COOPERATIVE)
                 .groupId(broker.group() + "-downwards")
@@ -178,8 +189,10 @@ class OffsetGapsTest {
                 Running down = Running.start(there, database.pool(10), Order::apply, b -> b.lanes(8))) {
             await().until(() -> up.outcomes.size() == 1_000 && down.outcomes.size() == 1_000);
             broker.awaitNoBacklog();
-            assertThat(up.count(Outcome.Failed.class) + down.count(Outcome.Failed.class)).isZero();
-            assertThat(up.count(Outcome.Applied.class) + down.count(Outcome.Applied.class)).isEqualTo(1_000);
+            assertThat(up.count(Outcome.Failed.class) + down.count(Outcome.Failed.class))
+                    .isZero();
+            assertThat(up.count(Outcome.Applied.class) + down.count(Outcome.Applied.class))
+                    .isEqualTo(1_000);
             up.stop();
             down.stop();
         }

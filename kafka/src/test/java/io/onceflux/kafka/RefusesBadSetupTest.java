@@ -112,9 +112,11 @@ class RefusesBadSetupTest {
     @Test
     void settingsThatTheClientRefusesAreNamedAndNoSecretIsRepeated() {
         broker.create(1);
-        assertThat(failureWith(broker.options().property("auto.offset.reset", "middle").build()))
+        assertThat(failureWith(
+                        broker.options().property("auto.offset.reset", "middle").build()))
                 .contains("auto.offset.reset", "middle");
-        assertThat(failureWith(broker.options().property("group.protocol", "quantum").build()))
+        assertThat(failureWith(
+                        broker.options().property("group.protocol", "quantum").build()))
                 .contains("group.protocol");
         assertThat(failureWith(broker.options()
                         .property("security.protocol", "SASL_PLAINTEXT")
@@ -128,7 +130,8 @@ class RefusesBadSetupTest {
     @Test
     void noCommittedOffsetWhereNoneIsToBeAssumed() {
         broker.create(1);
-        assertThat(failureWith(broker.options().property("auto.offset.reset", "none").build()))
+        assertThat(failureWith(
+                        broker.options().property("auto.offset.reset", "none").build()))
                 .contains("no committed offset and auto.offset.reset is none");
     }
 
@@ -221,7 +224,8 @@ class RefusesBadSetupTest {
                 .property("metadata.max.age.ms", 500)
                 .build();
         try (Running running = Running.start(options, database.pool(6), Order::apply)) {
-            await().until(() -> running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
+            await().until(() ->
+                    running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
             broker.create(2);
             broker.publish(Broker.ids("order-", 10));
             broker.publish(broker.record("poison", "k", null));
