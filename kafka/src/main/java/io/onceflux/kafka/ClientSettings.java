@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
@@ -23,7 +22,10 @@ final class ClientSettings {
     private static final int LARGEST_RECORD = 64 * 1024 * 1024;
     private static final long USUAL_POLL_INTERVAL = 300_000;
     private static final Pattern SECRET = Pattern.compile("password|secret|jaas|token|credential|keystore\\.key");
-    private static final Pattern QUOTED = Pattern.compile("\"([^\"]+)\"|'([^']+)'");
+
+    /** Within a JAAS configuration, where not everything is secret. */
+    private static final Pattern SECRET_OPTION =
+            Pattern.compile("(?i)\\w*(?:password|secret|token)\\w*\\s*=\\s*[\"']?([^\"';\\s]+)");
 
     private ClientSettings() {}
 
@@ -164,12 +166,7 @@ final class ClientSettings {
                         ? password.value()
                         : String.valueOf(one.getValue()))
                 .anyMatch(secret -> text.contains(secret)
-                        || QUOTED.matcher(secret).results().anyMatch(part -> text.contains(quotedIn(part.group()))));
-    }
-
-    private static String quotedIn(String part) {
-        Matcher inner = QUOTED.matcher(part);
-        return inner.matches() ? part.substring(1, part.length() - 1) : part;
+                        || SECRET_OPTION.matcher(secret).results().anyMatch(option -> text.contains(option.group(1))));
     }
 
     private static void requireText(Map<String, Object> settings, String name, String meaning) {

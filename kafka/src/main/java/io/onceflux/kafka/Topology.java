@@ -59,6 +59,10 @@ final class Topology {
                         "Topic '%s' does not exist at %s. Create it.".formatted(name, options.broker()));
             });
             for (TopicDescription topic : found.values()) {
+                Checked.that(
+                        isAllowed(topic, AclOperation.READ),
+                        "The user has no right to read topics [%s] at %s: grant READ on it."
+                                .formatted(topic.name(), options.broker()));
                 ensureDeadLetterTopic(admin, topic);
             }
             if (listener != null) {
@@ -82,9 +86,8 @@ final class Topology {
         Map<String, TopicDescription> found = describe(admin, Set.of(name), missing -> {});
         TopicDescription there = found.get(name);
         if (there != null) {
-            Set<AclOperation> rights = there.authorizedOperations();
             Checked.that(
-                    rights == null || rights.contains(AclOperation.WRITE),
+                    isAllowed(there, AclOperation.WRITE),
                     "The user has no right to write to topic '%s' at %s, where dead letters go: grant WRITE on it."
                             .formatted(name, options.broker()));
         } else if (options.createDeadLetterTopics()) {
@@ -95,6 +98,12 @@ final class Topology {
                                     + " create it, or use createDeadLetterTopics().")
                             .formatted(name, options.broker()));
         }
+    }
+
+    /** Where the broker does not tell, it is assumed. */
+    private static boolean isAllowed(TopicDescription topic, AclOperation operation) {
+        Set<AclOperation> rights = topic.authorizedOperations();
+        return rights == null || rights.contains(operation);
     }
 
     private void create(Admin admin, String name, int partitions) {

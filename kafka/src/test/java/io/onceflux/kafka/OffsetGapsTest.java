@@ -150,7 +150,7 @@ class OffsetGapsTest {
                 options,
                 database.pool(18),
                 (order, db) -> (order.id().equals("slow") ? go.asMono() : Mono.<Void>empty()).then(order.note(db)),
-                builder -> builder.lanes(16).orderedBy(Order::id))) {
+                builder -> builder.lanes(16).orderedBy(order -> order.id().equals("slow") ? 1 : 2))) {
             await().until(() -> database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'p1-%'") == 300);
             assertThat(database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'p0-%'"))
                     .as("the limit, and what had been polled")

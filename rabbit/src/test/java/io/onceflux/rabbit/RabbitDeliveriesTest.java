@@ -22,7 +22,8 @@ class RabbitDeliveriesTest extends DeliveriesContract {
 
             @Override
             public void publish(String id, byte[] body, Map<String, String> headers) {
-                broker.publish(Broker.properties(id).headers(new HashMap<>(headers)).build(), body);
+                broker.publish(
+                        Broker.properties(id).headers(new HashMap<>(headers)).build(), body);
             }
 
             @Override
