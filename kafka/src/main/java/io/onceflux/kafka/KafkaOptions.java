@@ -2,6 +2,7 @@ package io.onceflux.kafka;
 
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -112,8 +113,10 @@ public record KafkaOptions(
     }
 
     /** Starts to describe the consumption of several topics. */
-    public static Builder topics(String... names) {
-        return new Builder(List.of(names), null);
+    public static Builder topics(String first, String... others) {
+        List<String> names = new ArrayList<>(List.of(others));
+        names.add(0, Checked.present("topic", first));
+        return new Builder(names, null);
     }
 
     /** Starts to describe the consumption of all topics whose whole name matches, also of those that are created later. */

@@ -33,11 +33,6 @@ class KafkaOptionsTest {
         assertThatThrownBy(() -> KafkaOptions.topic("orders").groupId("loyalty").build())
                 .hasMessageStartingWith("bootstrap.servers is missing");
         refuses(options -> options.groupId(" "), "group.id is missing");
-        assertThatThrownBy(() -> KafkaOptions.topics(new String[0])
-                        .bootstrapServers("a:1")
-                        .groupId("g")
-                        .build())
-                .hasMessageContaining("name the topics to consume, or give a pattern");
     }
 
     @Test
