@@ -129,6 +129,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
+                lifecycle::closing,
                 settings.listener());
     }
 

@@ -36,8 +36,8 @@ import reactor.core.publisher.Mono;
  * that has none, and brokers that cannot be reached for the start limit. Afterwards none: outages are ridden out, and told to the
  * consumer's listener.
  *
- * <p>Closing takes at most ten seconds, also if the broker does not answer; {@link io.onceflux.ConsumerListener#onSourceClosed}
- * tells.
+ * <p>Closing commits what is done and leaves the group. It takes at most ten seconds, also if the broker does not answer; {@link
+ * io.onceflux.ConsumerListener#onSourceClosed} tells, and {@link io.onceflux.IdempotentConsumer#stop} waits for it.
  */
 public final class KafkaDeliveries {
 

@@ -35,6 +35,7 @@ final class KafkaSource implements Watcher {
     private final Topology topology;
     private final Scheduler broker;
     private final Scheduler emitting;
+    private final Runnable closed;
     private final long start = System.nanoTime();
     private volatile @Nullable Generation last;
     private volatile boolean hasConsumed;
@@ -47,6 +48,7 @@ final class KafkaSource implements Watcher {
         this.deadLetters = new DeadLetterProducer(options);
         this.topology = new Topology(options);
         this.broker = BrokerThread.start("onceflux-kafka-" + options.groupId());
+        this.closed = intake.awaitClose().get();
         this.emitting = Schedulers.newSingle("onceflux-kafka-deliveries-" + options.groupId(), true);
     }
 
@@ -101,7 +103,11 @@ final class KafkaSource implements Watcher {
         return Mono.delay(pause);
     }
 
-    /** Lets the last generation commit and leave its group, and what is being published as a dead letter end. */
+    /**
+     * Lets the last generation commit and leave its group, and what is being published as a dead letter end. The consumer's stop waits:
+     * of a process that ends without it, what was done since the last commit comes again, and its partitions stay idle until the
+     * session has timed out.
+     */
     Mono<Void> close() {
         return within(DUE_LIMIT, Mono.when(whenLastClosed(), deadLetters.close()))
                 .then(within(
@@ -115,6 +121,7 @@ final class KafkaSource implements Watcher {
                     emitting.dispose();
                     deadLetters.thread().dispose();
                     intake.listener().onSourceClosed(options.source());
+                    closed.run();
                 }));
     }
 

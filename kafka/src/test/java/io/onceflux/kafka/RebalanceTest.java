@@ -194,11 +194,11 @@ class RebalanceTest {
     void anEffectLongerThanTheMaxPollIntervalThenARebalanceAndALongPauseThrowNobodyOut(Protocol protocol) {
         broker.create(2);
         KafkaOptions options = broker.options(protocol)
-                .property("max.poll.interval.ms", 2_000)
+                .property("max.poll.interval.ms", 1_500)
                 .drainLimit(Duration.ofSeconds(1))
                 .build();
         Effect<Order> effect = (order, db) -> order.id().startsWith("slow")
-                ? Mono.delay(Duration.ofSeconds(3)).then(order.apply(db))
+                ? Mono.delay(Duration.ofMillis(2_500)).then(order.apply(db))
                 : order.apply(db);
         broker.publish(Broker.ids("slow-", 4));
         try (Running one = start(options, effect)) {
@@ -213,7 +213,7 @@ class RebalanceTest {
             }
             broker.awaitMembers(1);
             await("idle for twice the interval")
-                    .during(Duration.ofSeconds(4))
+                    .during(Duration.ofSeconds(3))
                     .until(() -> broker.members().size() == 1 && one.listener.lost.isEmpty());
             assertHandlesACanary(4);
             one.stop();

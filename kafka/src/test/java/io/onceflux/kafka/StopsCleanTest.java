@@ -110,6 +110,9 @@ class StopsCleanTest {
             service.terminate();
             assertThat(service.exitCode()).isEqualTo(143);
         }
+        assertThat(broker.members()).as("it has left the group").isEmpty();
+        long done = database.effects();
+        assertThat(broker.lag()).as("it has committed").isLessThanOrEqualTo(2_000 - done + 256);
         try (Running next = Running.start(broker.options().build(), database.pool(6), Order::note)) {
             await().until(() -> database.effects() == 2_000);
             broker.awaitNoBacklog();
