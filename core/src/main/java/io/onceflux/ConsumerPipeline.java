@@ -63,11 +63,14 @@ final class ConsumerPipeline<T> {
     private Flux<Outcome> handle(List<Message<T>> messages) {
         return Flux.defer(() -> {
             long start = System.nanoTime();
+            messages.forEach(message -> message.delivery().handlingBegins());
             Worklist<T> work = attempts.worklist(messages);
             return attempts.steps(work)
                     .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
                     .concatMapIterable(outcomes -> outcomes)
-                    .doOnCancel(() -> messages.forEach(this::dropped));
+                    .doOnCancel(() -> messages.forEach(this::dropped))
+                    .doFinally(end ->
+                            messages.forEach(message -> message.delivery().handlingEnded()));
         });
     }
 
