@@ -14,7 +14,7 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 /** Large dead letters are not all in memory at once. */
 class DeadLetterMemoryTest {
 
-    private static final Duration LIMIT = Duration.ofSeconds(120);
+    private static final Duration LIMIT = Duration.ofMinutes(2);
     private static final int LETTERS = 60;
 
     @RegisterExtension
