@@ -51,6 +51,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Claims claims,
             Identify<T> identify,
             EffectRunner<T> effect,
+            @Nullable RecentKeys recentKeys,
             @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
@@ -65,15 +66,15 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.startupCheck = new StartupCheck(settings, connections, transactions, claims, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
         ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout());
-        this.attempts = attempts(processOnce, progress);
-        // What dead letters say about each other raises no alarm, and ends none.
-        this.replays =
-                attempts(processOnce, new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}));
+        this.attempts = attempts(processOnce, progress, recentKeys);
+        // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
+        this.replays = attempts(
+                processOnce, new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}), null);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
 
-    private Attempts<T> attempts(ProcessOnce<T> processOnce, Progress progress) {
+    private Attempts<T> attempts(ProcessOnce<T> processOnce, Progress progress, @Nullable RecentKeys recentKeys) {
         return new Attempts<>(
                 processOnce,
                 probe::answers,
@@ -81,7 +82,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 progress,
                 startupCheck::snapshotIsolation,
                 lifecycle,
-                identify.isOrdered());
+                identify.isOrdered(),
+                recentKeys);
     }
 
     /**

@@ -2,9 +2,9 @@ package io.onceflux;
 
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
-import reactor.core.publisher.SignalType;
 import reactor.util.retry.Retry;
 
 /** Tells the broker. A failure here never undoes an effect and never ends the stream: the redelivery is a duplicate. */
@@ -27,23 +27,35 @@ final class Settling {
      *     long as the delivery is current and the consumer is not stopping: giving it up would lose the message.
      */
     Mono<Void> settle(Delivery<?> delivery, Settlement settlement) {
-        Mono<Void> once = Mono.defer(() -> tell(delivery, settlement)).timeout(settings.settleLimit());
-        Mono<Void> settled = settlement instanceof Settlement.DeadLetter
+        return Mono.defer(() -> {
+            AtomicBoolean ended = new AtomicBoolean();
+            return told(delivery, settlement)
+                    .doOnSuccess(done -> {
+                        if (ended.compareAndSet(false, true)) {
+                            settings.listener().onSettled(delivery, settlement);
+                        }
+                    })
+                    .onErrorResume(error -> {
+                        failed(ended, delivery, settlement, error);
+                        return Mono.empty();
+                    })
+                    .doOnCancel(() -> failed(
+                            ended, delivery, settlement, new CancellationException("cut off before it was told")));
+        });
+    }
+
+    private void failed(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error) {
+        if (ended.compareAndSet(false, true)) {
+            settings.listener().onSettleFailed(delivery, settlement, error);
+        }
+    }
+
+    private Mono<Void> told(Delivery<?> delivery, Settlement settlement) {
+        Mono<Void> once = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(delivery, settlement)));
+        return settlement instanceof Settlement.DeadLetter
                 ? once.retryWhen(Retry.from(failures -> failures.concatMap(
                         failure -> nextTry(delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
                 : once;
-        return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
-                .onErrorResume(error -> {
-                    settings.listener().onSettleFailed(delivery, settlement, error);
-                    return Mono.<Void>empty();
-                })
-                .doFinally(end -> {
-                    if (end == SignalType.CANCEL) {
-                        settings.listener()
-                                .onSettleFailed(
-                                        delivery, settlement, new CancellationException("cut off before it was told"));
-                    }
-                });
     }
 
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
