@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
@@ -101,9 +102,18 @@ final class Attempts<T> {
 
     /** Handles a message whose caller waits: no attempt starts or goes on after the budget, COMMIT excepted. */
     Mono<Outcome> within(Duration length, Message<T> message) {
+        return within(length, message, alone -> judge(alone, true));
+    }
+
+    /** The same for a dead letter. */
+    Mono<Outcome> onceMoreWithin(Duration length, Message<T> message) {
+        return within(length, message, alone -> new OnceMore(judge(alone, true)));
+    }
+
+    private Mono<Outcome> within(Duration length, Message<T> message, Function<List<Message<T>>, Judge> judges) {
         return Mono.defer(() -> {
             Budget budget = new Budget(length);
-            Worklist<T> work = new Worklist<>(List.of(message), alone -> judge(alone, true));
+            Worklist<T> work = new Worklist<>(List.of(message), judges);
             Mono<Outcome> outcome = Mono.defer(() -> step(work, budget))
                     .repeat(() -> !work.isEmpty())
                     .concatMapIterable(handled -> handled)

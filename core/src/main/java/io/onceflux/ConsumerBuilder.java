@@ -142,7 +142,7 @@ public final class ConsumerBuilder<T> {
     /**
      * Keeps dead letters in a table of the database, instead of where the source keeps them. A dead letter is committed before the
      * source is told that its message is done. They are looked at and replayed through {@link IdempotentConsumer#deadLetters}.
-     * Default: none, the source keeps them.
+     * Deliveries that have no {@link Delivery#body} are left to their source. Default: none, the source keeps them.
      */
     public ConsumerBuilder<T> deadLetterTable(DeadLetterTable table) {
         this.deadLetterTable = given("deadLetterTable", table);
@@ -194,7 +194,7 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** How long {@link IdempotentConsumer#process} may try. Default 30 s. */
+    /** How long {@link IdempotentConsumer#process} may try, and a replay of {@link IdempotentConsumer#deadLetters} with each letter. Default 30 s. */
     public ConsumerBuilder<T> processBudget(Duration budget) {
         this.processBudget = given("processBudget", budget);
         return this;

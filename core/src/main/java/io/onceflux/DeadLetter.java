@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param consumer the consumer that gave it up; null if the broker did
  * @param messageKey the id of its claim; null if it has no usable one
- * @param kind what kind of failure it was; null if the broker gave it up
+ * @param kind what kind of failure it was; null if the broker gave it up, or another release of OnceFlux for a kind of its own
  * @param reason why, for a person
  * @param sqlState the SQLSTATE of the last error, or null
  * @param attempts how many transactions were started for it

@@ -5,6 +5,7 @@ import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
@@ -40,6 +41,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final StartupCheck startupCheck;
     private final Probe probe;
     private final Attempts<T> attempts;
+    private final Attempts<T> replays;
     private final Settling settling;
     private final ConsumerPipeline<T> pipeline;
 
@@ -59,13 +61,22 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.identify = identify;
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
-        this.deadLetters = deadLetterTable == null
-                ? null
-                : new TableDeadLetters(deadLetterTable, transactions, settings.consumer());
+        this.deadLetters =
+                deadLetterTable == null ? null : new TableDeadLetters(deadLetterTable, transactions, settings);
         this.startupCheck = new StartupCheck(settings, connections, transactions, claims, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        this.attempts = new Attempts<>(
-                new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout()),
+        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout());
+        this.attempts = attempts(processOnce, progress, recentKeys);
+        // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
+        this.replays = attempts(
+                processOnce, new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}), null);
+        this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
+        this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
+    }
+
+    private Attempts<T> attempts(ProcessOnce<T> processOnce, Progress progress, @Nullable RecentKeys recentKeys) {
+        return new Attempts<>(
+                processOnce,
                 probe::answers,
                 settings,
                 progress,
@@ -73,8 +84,6 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 lifecycle,
                 identify.isOrdered(),
                 recentKeys);
-        this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
-        this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
 
     /**
@@ -130,6 +139,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.lanes(),
                 settings.maxInFlight(),
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
+                deadLetters != null,
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
                 lifecycle::closing,
@@ -154,35 +164,36 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                                 new IllegalStateException("process must not run inside a transaction: its answer would"
                                         + " precede the commit. Use claimInTransaction there."));
                     }
-                    return Mono.defer(() -> lifecycle.begin()
-                            ? handle(delivery)
-                                    .takeUntilOther(lifecycle.cutOff())
-                                    .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                                            "the consumer " + name() + " was stopped before the message was handled")))
-                                    .doFinally(end -> lifecycle.ended())
-                            : Mono.error(hasBeenStopped()));
+                    return whileRunning(handle(delivery, attempts::within)
+                            .flatMap(outcome -> outcome.isDone()
+                                    ? settling.settle(delivery, outcome.settlement())
+                                            .thenReturn(outcome)
+                                    : Mono.just(outcome)));
                 })
                 .onErrorStop();
     }
 
-    private Mono<Outcome> handle(Delivery<T> delivery) {
+    private <R> Mono<R> whileRunning(Mono<R> handling) {
+        return Mono.defer(() -> lifecycle.begin()
+                ? handling.takeUntilOther(lifecycle.cutOff())
+                        .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                                "the consumer " + name() + " was stopped before the message was handled")))
+                        .doFinally(end -> lifecycle.ended())
+                : Mono.error(hasBeenStopped()));
+    }
+
+    private Mono<Outcome> handle(Delivery<T> delivery, BiFunction<Duration, Message<T>, Mono<Outcome>> attemptsWithin) {
         return Mono.defer(() -> {
             long start = System.nanoTime();
             Message<T> message = identify.identify(delivery);
             Duration budget = settings.processBudget();
             return startupCheck
                     .passedWithin(budget)
-                    .then(Mono.defer(() -> attempts.within(budget.minusNanos(System.nanoTime() - start), message)))
+                    .then(Mono.defer(() -> attemptsWithin.apply(budget.minusNanos(System.nanoTime() - start), message)))
                     .onErrorResume(PendingException.class, error -> Mono.just(attempts.notAttempted(message, error)))
-                    .flatMap(outcome -> answer(message, outcome, Duration.ofNanos(System.nanoTime() - start)));
+                    .doOnNext(outcome -> settings.listener()
+                            .onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start)));
         });
-    }
-
-    private Mono<Outcome> answer(Message<T> message, Outcome outcome, Duration elapsed) {
-        settings.listener().onOutcome(message.delivery(), outcome, elapsed);
-        return outcome.isDone()
-                ? settling.settle(message.delivery(), outcome.settlement()).thenReturn(outcome)
-                : Mono.just(outcome);
     }
 
     private IllegalStateException hasBeenStopped() {
@@ -226,7 +237,12 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
 
     /**
      * The dead letters of this consumer in its {@link ConsumerBuilder#deadLetterTable}. Replayed ones are handled by this consumer, in
-     * this process; one that fails again stays, with its new reason.
+     * this process, one after the other, in a transaction each and another that removes the row. Each may try as long as one of
+     * {@link #process}, but a broken set-up is not waited for, and raises no alarm. One that fails again stays, with its new reason, and
+     * the replay goes on.
+     *
+     * <p>Errors of a replay: the database's own, {@link java.util.concurrent.TimeoutException}, or {@link IllegalStateException} where
+     * the database does not take a letter within that time, and after {@link #stop()}; {@link InvalidSetupException}.
      *
      * @param decoder as for the messages of the source
      * @throws IllegalStateException if this consumer keeps none in a table
@@ -237,7 +253,11 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     "the consumer " + name()
                             + " keeps no dead letters in a table: use deadLetterTable(...), or look where its source keeps them");
         }
-        return deadLetters.handledBy(letters -> apply(letters.map(Delivery.decoding(decoder))));
+        return new StoredDeadLetters(
+                deadLetters,
+                letter -> handle(letter.map(decoder), replays::onceMoreWithin),
+                this::whileRunning,
+                Mono.defer(probe::answers));
     }
 
     /** Whether it can do its work now. It only looks at what is known: it asks neither database nor broker, and never blocks. */

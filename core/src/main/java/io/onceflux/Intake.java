@@ -17,6 +17,7 @@ import reactor.util.context.ContextView;
  * @param maxInFlight how many deliveries it takes before one of them is settled
  * @param longestHold how long it may keep a delivery unsettled at most while its database answers, once the delivery's turn has
  *     come: the conflict timeout and one attempt
+ * @param keepsDeadLetters whether it keeps dead letters itself, in a table: a source then needs no place for them
  * @param ready completes when the consumer's database can be written to, and not before: a source waits for it before it
  *     subscribes again, so that an outage costs a message at most one delivery
  * @param stopRequested completes when the consumer stops: a source then asks its broker for no more, and keeps the way for
@@ -31,6 +32,7 @@ public record Intake(
         int lanes,
         int maxInFlight,
         Duration longestHold,
+        boolean keepsDeadLetters,
         Mono<Void> ready,
         Mono<Void> stopRequested,
         Supplier<Runnable> awaitClose,
@@ -51,6 +53,7 @@ public record Intake(
             1,
             250,
             Duration.ZERO,
+            false,
             Mono.empty(),
             Mono.never(),
             () -> () -> {},

@@ -61,7 +61,7 @@ final class Settling {
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
     private Mono<Void> tell(Delivery<?> delivery, Settlement settlement) {
         if (deadLetters != null && settlement instanceof Settlement.DeadLetter why) {
-            byte[] body = delivery.body();
+            byte[] body = TableDeadLetters.bodyOf(delivery);
             if (body != null) {
                 return deadLetters
                         .store(delivery, body, why.failure())

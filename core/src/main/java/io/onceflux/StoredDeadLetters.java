@@ -3,81 +3,87 @@ package io.onceflux;
 import static io.onceflux.Require.positive;
 
 import io.onceflux.postgres.DeadLetterRow;
-import io.onceflux.postgres.DeadLetterTable;
 import java.time.Duration;
-import java.util.List;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** The dead letters of a consumer in a {@link DeadLetterTable}, handled again by the consumer itself. */
+/** The dead letters of a consumer in a table, handled again by the consumer itself, one after the other. */
 final class StoredDeadLetters implements DeadLetters {
 
-    private static final int PAGE = 100;
+    private final TableDeadLetters table;
+    private final Function<Delivery<byte[]>, Mono<Outcome>> handler;
+    private final UnaryOperator<Mono<Boolean>> whileRunning;
+    private final Mono<Boolean> databaseAnswers;
 
-    private final DeadLetterTable table;
-    private final Transactions transactions;
-    private final String consumer;
-    private final Function<Flux<Delivery<byte[]>>, Flux<Outcome>> handler;
-
+    /**
+     * @param handler handles one within a time, and settles nothing
+     * @param whileRunning lets what runs end before the consumer has stopped, and refuses it afterwards
+     */
     StoredDeadLetters(
-            DeadLetterTable table,
-            Transactions transactions,
-            String consumer,
-            Function<Flux<Delivery<byte[]>>, Flux<Outcome>> handler) {
+            TableDeadLetters table,
+            Function<Delivery<byte[]>, Mono<Outcome>> handler,
+            UnaryOperator<Mono<Boolean>> whileRunning,
+            Mono<Boolean> databaseAnswers) {
         this.table = table;
-        this.transactions = transactions;
-        this.consumer = consumer;
         this.handler = handler;
+        this.whileRunning = whileRunning;
+        this.databaseAnswers = databaseAnswers;
     }
 
     @Override
     public Flux<DeadLetter> list() {
-        return rows().map(StoredDeadLetters::letter);
+        return apart(table.rows().map(StoredDeadLetters::letter));
     }
 
     @Override
     public Flux<DeadLetter> replay(Predicate<DeadLetter> which, int perSecond) {
         positive("perSecond", perSecond);
-        return rows().filter(row -> which.test(letter(row)))
+        return apart(table.rows()
+                .filter(row -> which.test(letter(row)))
                 .delayElements(Duration.ofNanos(1_000_000_000L / perSecond))
-                .concatMap(row -> again(row), 1);
+                .concatMap(
+                        row -> whileRunning
+                                .apply(isGivenBack(row))
+                                .filter(isGivenBack -> isGivenBack)
+                                .map(isGivenBack -> letter(row)),
+                        1));
     }
 
-    /** A row is removed when its delivery is acknowledged, unless a new failure has renewed it before. */
-    private Flux<DeadLetter> again(DeadLetterRow row) {
-        return Flux.<Delivery<byte[]>>just(new StoredDelivery(row))
-                .transform(handler)
-                .filter(Outcome::isDone)
-                .map(outcome -> letter(row));
+    private static Flux<DeadLetter> apart(Flux<DeadLetter> letters) {
+        return letters.contextWrite(CallersTransaction::without).onErrorStop();
     }
 
-    /** Those that are there when it is subscribed, page by page. */
-    private Flux<DeadLetterRow> rows() {
-        return transactions
-                .withoutTransaction(connection -> table.last(connection, consumer))
-                .flatMapMany(
-                        last -> page(0).expand(rows -> rows.size() < PAGE ? Mono.empty() : page(numberOfLast(rows)))
-                                .concatMapIterable(rows -> rows, 1)
-                                .takeWhile(row -> row.number() <= last));
+    /** Handles it, and removes it if it is done with; another that replays it at the same time may have removed it before. */
+    private Mono<Boolean> isGivenBack(DeadLetterRow row) {
+        return Mono.defer(() -> handler.apply(new StoredDelivery(row)))
+                .flatMap(outcome -> outcome.settlement() instanceof Settlement.DeadLetter why
+                        ? stays(row, why.failure()).thenReturn(false)
+                        : table.remove(row));
     }
 
-    private Mono<List<DeadLetterRow>> page(long after) {
-        return transactions.withoutTransaction(connection -> table.page(connection, consumer, after, PAGE));
-    }
-
-    private static long numberOfLast(List<DeadLetterRow> rows) {
-        return rows.get(rows.size() - 1).number();
+    /** With its new reason; but an outage of the database is no word on any letter. */
+    private Mono<Boolean> stays(DeadLetterRow row, Failure failure) {
+        Mono<Boolean> isWordOnIt = failure.kind() == FailureKind.INFRASTRUCTURE ? databaseAnswers : Mono.just(true);
+        return isWordOnIt.flatMap(isOne -> isOne
+                ? table.renew(row, failure)
+                : Mono.error(() -> new IllegalStateException(
+                        ("the replay has ended, because the database does not take dead letter %d: %s. What was not given back is"
+                                        + " still kept")
+                                .formatted(row.number(), failure.reason()),
+                        failure.cause())));
     }
 
     private static DeadLetter letter(DeadLetterRow row) {
         return new DeadLetter(
                 row.consumer(),
                 row.messageKey(),
-                FailureKind.valueOf(row.kind()),
+                kind(row.kind()),
                 row.reason(),
                 row.sqlState(),
                 row.attempts(),
@@ -86,13 +92,15 @@ final class StoredDeadLetters implements DeadLetters {
                 row.body());
     }
 
-    private final class StoredDelivery implements Delivery<byte[]> {
+    private static @Nullable FailureKind kind(String name) {
+        return Arrays.stream(FailureKind.values())
+                .filter(known -> known.name().equals(name))
+                .findFirst()
+                .orElse(null);
+    }
 
-        private final DeadLetterRow row;
-
-        StoredDelivery(DeadLetterRow row) {
-            this.row = row;
-        }
+    /** A row as a message; the replay itself removes or renews it. */
+    private record StoredDelivery(DeadLetterRow row) implements Delivery<byte[]> {
 
         @Override
         public byte[] payload() {
@@ -116,12 +124,7 @@ final class StoredDeadLetters implements DeadLetters {
 
         @Override
         public Mono<Void> settle(Settlement settlement) {
-            return settlement instanceof Settlement.Acknowledge
-                    ? transactions
-                            .inTransaction(
-                                    connection -> table.remove(connection, row).thenReturn(true))
-                            .then()
-                    : Mono.empty();
+            return Mono.empty();
         }
 
         @Override

@@ -2,53 +2,112 @@ package io.onceflux;
 
 import io.onceflux.postgres.DeadLetterRow;
 import io.onceflux.postgres.DeadLetterTable;
-import io.r2dbc.spi.R2dbcBadGrammarException;
+import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.R2dbcException;
-import io.r2dbc.spi.R2dbcPermissionDeniedException;
-import java.time.Instant;
+import java.time.Clock;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.util.retry.Retry;
 
-/** Puts dead letters into a {@link DeadLetterTable}, before their source is told. */
+/** The dead letters of one consumer in a {@link DeadLetterTable}: put there before their source is told, read, renewed and removed. */
 final class TableDeadLetters {
+
+    /** What is read at once, so that large bodies do not fill the memory; a larger one is read alone. */
+    private static final long PAGE_BYTES = 1 << 20;
+
+    private static final String LONGEST_KIND = FailureKind.INFRASTRUCTURE.name();
+    private static final int LONG = 500;
 
     private final DeadLetterTable table;
     private final Transactions transactions;
-    private final String consumer;
+    private final Settings settings;
 
-    TableDeadLetters(DeadLetterTable table, Transactions transactions, String consumer) {
+    TableDeadLetters(DeadLetterTable table, Transactions transactions, Settings settings) {
         this.table = table;
         this.transactions = transactions;
-        this.consumer = consumer;
+        this.settings = settings;
     }
 
     /** Does once, and rolls back, all that will have to be done with the table. */
     Mono<Void> verify() {
-        DeadLetterRow trial = new DeadLetterRow(
-                0, 0, consumer, null, null, "", "", "", null, 0, Instant.EPOCH, Map.of(), new byte[0]);
-        return transactions
-                .inRolledBackTransaction(connection -> table.store(connection, trial)
-                        .then(table.last(connection, consumer))
-                        .flatMap(number -> table.page(connection, consumer, number - 1, 1))
-                        .flatMap(rows -> table.remove(connection, rows.get(0))))
-                .onErrorMap(R2dbcBadGrammarException.class, this::unfit)
-                .onErrorMap(R2dbcPermissionDeniedException.class, this::unfit);
+        return transactions.inRolledBackTransaction(
+                connection -> trial(connection).onErrorMap(this::isAboutTheTable, this::unfit));
     }
 
-    private InvalidSetupException unfit(R2dbcException error) {
+    private Mono<Void> trial(Connection connection) {
+        return table.store(connection, trialRow())
+                .flatMap(number -> read(connection, number)
+                        .flatMap(row -> must(table.renew(connection, row), "be renewed"))
+                        .then(Mono.defer(() -> read(connection, number)))
+                        .flatMap(row -> must(table.remove(connection, row), "be removed")))
+                .then();
+    }
+
+    private Mono<DeadLetterRow> read(Connection connection, long number) {
+        return table.page(connection, settings.consumer(), number - 1, number, PAGE_BYTES)
+                .flatMap(rows -> rows.isEmpty() ? must(Mono.just(false), "be read") : Mono.just(rows.get(0)));
+    }
+
+    private static <R> Mono<R> must(Mono<Boolean> done, String what) {
+        return done.flatMap(was -> was
+                ? Mono.empty()
+                : Mono.error(() -> new IllegalStateException(
+                        "a row that was stored cannot %s: a policy, trigger or rule keeps it away".formatted(what))));
+    }
+
+    /** As large as a real one may be, but for the body, whose size no column of bytes limits. */
+    private DeadLetterRow trialRow() {
+        return new DeadLetterRow(
+                0,
+                0,
+                settings.consumer(),
+                (Probe.nobodysKey(settings).id() + "x".repeat(MessageKey.MAX_ID_BYTES))
+                        .substring(0, MessageKey.MAX_ID_BYTES),
+                "é".repeat(LONG),
+                "é".repeat(LONG),
+                LONGEST_KIND,
+                "é".repeat(Failure.MAX_REASON),
+                "XX000",
+                Integer.MAX_VALUE,
+                Clock.systemUTC().instant(),
+                Map.of("trial", "é".repeat(Failure.MAX_REASON)),
+                new byte[Failure.MAX_REASON]);
+    }
+
+    private boolean isAboutTheTable(Throwable error) {
+        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
+        FailureKind kind = fromDatabase == null ? null : SqlStates.kindOf(fromDatabase);
+        return kind != FailureKind.INFRASTRUCTURE
+                && (kind != FailureKind.CONFLICT || SqlStates.STALE_PLAN.equals(SqlStates.stateOf(error)));
+    }
+
+    private InvalidSetupException unfit(Throwable error) {
+        String state = SqlStates.stateOf(error);
         return new InvalidSetupException(
-                ("Table %s cannot keep dead letters (%s: %s). It must be as this makes it, and the role needs SELECT, INSERT, UPDATE"
+                ("Table %s cannot keep dead letters (%s%s). It must be as this makes it, and the role needs SELECT, INSERT, UPDATE"
                                 + " and DELETE on it: %s")
                         .formatted(
                                 table,
-                                error.getSqlState(),
-                                error.getMessage(),
+                                state == null ? "" : state + ": ",
+                                Causes.messageOf(Causes.root(error)),
                                 table.createSql().strip()),
                 error);
+    }
+
+    /** The body that can be stored; null if the delivery has none, or none to be had. */
+    static byte @Nullable [] bodyOf(Delivery<?> delivery) {
+        try {
+            return delivery.body();
+        } catch (Throwable e) { // Its source may keep it all the same.
+            return null;
+        }
     }
 
     /** Completes when it is committed. */
@@ -57,19 +116,19 @@ final class TableDeadLetters {
             DeadLetterRow row = new DeadLetterRow(
                     0,
                     0,
-                    consumer,
+                    settings.consumer(),
                     failure.messageKey() == null ? null : failure.messageKey().id(),
                     usableId(delivery),
-                    storable(delivery.origin()),
+                    told("the origin", delivery::origin),
                     failure.kind().name(),
                     storable(failure.reason()),
-                    failure.sqlState(),
+                    stateOf(failure),
                     failure.attempts(),
                     failure.time(),
-                    storable(delivery.headers()),
+                    headersOf(delivery),
                     body);
             return transactions
-                    .inTransaction(connection -> table.store(connection, row).thenReturn(true))
+                    .inTransaction(connection -> table.store(connection, row))
                     .then();
         });
     }
@@ -82,15 +141,30 @@ final class TableDeadLetters {
                 MessageKey.refuseUnusable(id);
             }
             return id;
-        } catch (RuntimeException e) { // That is why it became a dead letter.
+        } catch (Throwable e) { // That is why it became a dead letter.
             return null;
         }
     }
 
-    private static Map<String, String> storable(Map<String, String> headers) {
+    private static Map<String, String> headersOf(Delivery<?> delivery) {
         Map<String, String> storable = new LinkedHashMap<>();
-        headers.forEach((name, value) -> storable.put(storable(name), storable(value)));
+        try {
+            delivery.headers()
+                    .forEach((name, value) ->
+                            storable.put(storable(String.valueOf(name)), storable(String.valueOf(value))));
+        } catch (Throwable e) {
+            storable.put("onceflux-note", storable("the headers could not be told: " + Causes.describe(e)));
+        }
         return storable;
+    }
+
+    /** What a delivery of the user's own does not tell must not keep its dead letter from being stored. */
+    private static String told(String what, Supplier<@Nullable String> part) {
+        try {
+            return storable(String.valueOf(part.get()));
+        } catch (Throwable e) {
+            return storable(what + " could not be told: " + Causes.describe(e));
+        }
     }
 
     /** PostgreSQL's text holds no NUL, and what a person reads must not keep a dead letter from being stored. */
@@ -98,8 +172,78 @@ final class TableDeadLetters {
         return text.replace('\0', '\uFFFD');
     }
 
-    /** As a user sees them. */
-    DeadLetters handledBy(Function<Flux<Delivery<byte[]>>, Flux<Outcome>> handler) {
-        return new StoredDeadLetters(table, transactions, consumer, handler);
+    private static @Nullable String stateOf(Failure failure) {
+        return failure.sqlState() == null ? null : storable(failure.sqlState());
+    }
+
+    /** Those that are there when it is subscribed, the oldest first; read as they are asked for. */
+    Flux<DeadLetterRow> rows() {
+        return transactions
+                .withoutTransaction(connection -> table.last(connection, settings.consumer()))
+                .timeout(settings.timeLimit())
+                .flatMapMany(this::upTo);
+    }
+
+    private Flux<DeadLetterRow> upTo(long last) {
+        AtomicLong after = new AtomicLong();
+        return Flux.<Mono<List<DeadLetterRow>>>generate(sink -> {
+                    if (after.get() < last) {
+                        sink.next(page(after, last));
+                    } else {
+                        sink.complete();
+                    }
+                })
+                .concatMap(page -> page, 0)
+                .concatMap(Flux::fromIterable, 0);
+    }
+
+    private Mono<List<DeadLetterRow>> page(AtomicLong after, long last) {
+        return transactions
+                .withoutTransaction(
+                        connection -> table.page(connection, settings.consumer(), after.get(), last, PAGE_BYTES))
+                .timeout(settings.timeLimit())
+                .doOnNext(rows -> after.set(
+                        rows.isEmpty() ? last : rows.get(rows.size() - 1).number()));
+    }
+
+    /** False if it has been renewed or removed since it was read. */
+    Mono<Boolean> remove(DeadLetterRow row) {
+        return changed(connection -> table.remove(connection, row));
+    }
+
+    /** Writes why it failed again; false if it has been renewed or removed since it was read. */
+    Mono<Boolean> renew(DeadLetterRow row, Failure failure) {
+        DeadLetterRow renewed = new DeadLetterRow(
+                row.number(),
+                row.times(),
+                row.consumer(),
+                row.messageKey(),
+                row.messageId(),
+                row.origin(),
+                failure.kind().name(),
+                storable(failure.reason()),
+                stateOf(failure),
+                failure.attempts(),
+                failure.time(),
+                row.headers(),
+                row.body());
+        return changed(connection -> table.renew(connection, renewed));
+    }
+
+    /** Two replays, or a replay and today's messages, may meet here too. */
+    private Mono<Boolean> changed(Function<Connection, Mono<Boolean>> change) {
+        return transactions
+                .inTransaction(change::apply)
+                .retryWhen(Retry.from(failures -> failures.concatMap(failure -> isConflict(failure.failure())
+                        ? Mono.delay(settings.failurePolicy()
+                                .backoff(FailureKind.CONFLICT)
+                                .after((int) failure.totalRetries() + 1))
+                        : Mono.error(failure.failure()))))
+                .timeout(settings.settleLimit());
+    }
+
+    private static boolean isConflict(Throwable error) {
+        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
+        return fromDatabase != null && SqlStates.kindOf(fromDatabase) == FailureKind.CONFLICT;
     }
 }

@@ -8,10 +8,13 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.tuple;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.postgres.DeadLetterRow;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -24,6 +27,8 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.test.StepVerifier;
@@ -290,6 +295,127 @@ class DeadLetterTableTest {
         database.assertAppliedOnce(0);
     }
 
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "ALTER TABLE %s ALTER COLUMN reason TYPE varchar(5)",
+                "ALTER TABLE %s ALTER COLUMN message_key TYPE varchar(100)",
+                "ALTER TABLE %s ALTER COLUMN attempts TYPE smallint",
+                "ALTER TABLE %s ADD COLUMN extra int NOT NULL",
+                "ALTER TABLE %s ALTER COLUMN number DROP IDENTITY",
+                "ALTER TABLE %s ADD CHECK (attempts < 100)",
+                "ALTER TABLE %s ALTER COLUMN body TYPE text USING ''",
+                "ALTER TABLE %s DROP CONSTRAINT %<s_consumer_message_key_key",
+                "CREATE RULE nothing AS ON INSERT TO %s DO INSTEAD NOTHING",
+                "CREATE TRIGGER away BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION takes_away()",
+                "CREATE TRIGGER away BEFORE UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION takes_away()",
+                "CREATE TRIGGER away BEFORE DELETE ON %s FOR EACH ROW EXECUTE FUNCTION takes_away()",
+            })
+    void aTableThatCouldNotKeepALetterOfFullSizeIsRefusedAtTheStartByNameWithTheSqlThatMakesIt(String change) {
+        database.run("CREATE OR REPLACE FUNCTION takes_away() RETURNS trigger LANGUAGE plpgsql AS"
+                + " $$ BEGIN RETURN NULL; END $$");
+        DeadLetterTable unfit = DeadLetterTable.named("unfit");
+        database.run("DROP TABLE IF EXISTS unfit");
+        unfit.create(pool).block(LIMIT);
+        database.run(change.formatted("unfit"));
+        IdempotentConsumer<Order> consumer = consumer(builder -> builder.deadLetterTable(unfit));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("Table unfit cannot keep dead letters (")
+                .hasMessageContaining("CREATE TABLE IF NOT EXISTS \"unfit\" (")
+                .hasMessageNotContaining("out of bounds");
+        database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aLetterThatATriggerTakesAwayLaterIsNotTakenForStored() {
+        refused.add("1");
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, "0");
+        database.run("""
+                CREATE OR REPLACE FUNCTION takes_away() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RETURN NULL; END $$;
+                CREATE TRIGGER away BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION takes_away()""");
+        BodyDelivery delivery = new BodyDelivery("1", "1");
+        var handled = Flux.<Delivery<byte[]>>just(delivery)
+                .map(Delivery.decoding(DECODER))
+                .transform(consumer)
+                .collectList()
+                .toFuture();
+
+        await().until(() -> !listener.settleFailures.isEmpty());
+        assertThat(delivery.settlements).isEmpty();
+        assertThat(listener.settleFailures.get(0)).hasMessageContaining("dead_letters has not stored a dead letter");
+        database.run("DROP TRIGGER away ON dead_letters");
+        assertThat(handled).succeedsWithin(LIMIT);
+        assertThat(list(consumer)).hasSize(1);
+    }
+
+    @Test
+    void whatADeliveryDoesNotTellOfItselfIsReplacedByANoteAndItsLetterIsStored() {
+        refused.addAll(Set.of("1", "2", "3", "4"));
+        Map<String, String> halfNull = new HashMap<>();
+        halfNull.put("a", null);
+        BodyDelivery nullHeader = new BodyDelivery("1", "1") {
+            @Override
+            public Map<String, String> headers() {
+                return halfNull;
+            }
+        };
+        BodyDelivery throwingHeaders = new BodyDelivery("2", "2") {
+            @Override
+            public Map<String, String> headers() {
+                throw new IllegalStateException("no headers");
+            }
+        };
+        BodyDelivery throwingOrigin = new BodyDelivery("3", "3") {
+            @Override
+            public String origin() {
+                throw new StackOverflowError("no origin");
+            }
+        };
+        BodyDelivery throwingBody = new BodyDelivery("4", "4") {
+            @Override
+            public byte[] body() {
+                throw new IllegalStateException("no body");
+            }
+        };
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, List.of(nullHeader, throwingHeaders, throwingOrigin, throwingBody));
+
+        assertThat(list(consumer))
+                .extracting(DeadLetter::messageKey, letter -> letter.headers().toString())
+                .containsExactlyInAnyOrder(
+                        tuple("1", "{a=null}"),
+                        tuple(
+                                "2",
+                                "{onceflux-note=the headers could not be told: java.lang.IllegalStateException: no headers}"),
+                        tuple("3", "{sent-by=shop}"));
+        assertThat(database.texts("SELECT origin FROM dead_letters WHERE message_key = '3'"))
+                .containsExactly("the origin could not be told: java.lang.StackOverflowError: no origin");
+        assertThat(throwingBody.settlements).singleElement().isInstanceOf(Settlement.DeadLetter.class);
+    }
+
+    @Test
+    void aRowSaysNothingOfWhatMayBePrivate() {
+        DeadLetterRow row = new DeadLetterRow(
+                1,
+                1,
+                "loyalty",
+                "key",
+                "key",
+                "queue",
+                "EFFECT",
+                "secret reason",
+                null,
+                1,
+                Instant.EPOCH,
+                Map.of("secret", "secret"),
+                "secret".getBytes(UTF_8));
+        assertThat(row.toString()).contains("loyalty", "body of 6 bytes").doesNotContain("secret");
+    }
+
     @Test
     void aConsumerWithoutSuchATableSaysSo() {
         IdempotentConsumer<Order> consumer = Consumers.loyalty(pool);
@@ -299,7 +425,7 @@ class DeadLetterTableTest {
     }
 
     /** A message with bytes, as a broker delivers it. */
-    private static final class BodyDelivery implements Delivery<byte[]> {
+    private static class BodyDelivery implements Delivery<byte[]> {
 
         final List<Settlement> settlements = new CopyOnWriteArrayList<>();
         private final @Nullable String id;

@@ -13,11 +13,11 @@ import org.jspecify.annotations.Nullable;
  * @param messageKey the id of its claim, or null if it has no usable one
  * @param messageId the id that the source found on the message, or null
  * @param origin where it came from
- * @param kind what kind of failure it was
+ * @param kind what kind of failure it was; one that this release does not know, if another wrote the row
  * @param reason why, for a person
  * @param sqlState the SQLSTATE of the last error, or null
  * @param attempts how many transactions were started for it
- * @param failedAt when it was given up
+ * @param failedAt when it was given up; null if the row has no time that Java has
  * @param headers the headers of the message, as text
  * @param body the body of the message, byte for byte
  */
@@ -33,6 +33,14 @@ public record DeadLetterRow(
         String reason,
         @Nullable String sqlState,
         int attempts,
-        Instant failedAt,
+        @Nullable Instant failedAt,
         Map<String, String> headers,
-        byte[] body) {}
+        byte[] body) {
+
+    /** Without reason, headers and body, which may be large or private. */
+    @Override
+    public String toString() {
+        return "DeadLetterRow[number=%d, times=%d, consumer=%s, messageKey=%s, kind=%s, sqlState=%s, attempts=%d, failedAt=%s, body of %d bytes]"
+                .formatted(number, times, consumer, messageKey, kind, sqlState, attempts, failedAt, body.length);
+    }
+}

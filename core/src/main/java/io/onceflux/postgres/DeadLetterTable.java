@@ -57,20 +57,37 @@ public final class DeadLetterTable {
     /**
      * Stores a dead letter, or renews it if the consumer has one with that key already.
      *
-     * @return completes when it is written in the caller's transaction; the database's own error
+     * @return its number, once it is written in the caller's transaction; {@link UnfitTableException} if a rule or trigger of the
+     *     table took it away, or the database's own error
      */
-    public Mono<Void> store(Connection inTransaction, DeadLetterRow row) {
-        return sql.store(inTransaction, row);
+    public Mono<Long> store(Connection inTransaction, DeadLetterRow row) {
+        return sql.store(inTransaction, row)
+                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
+                        "table %s has not stored a dead letter: a trigger or rule took it away".formatted(this))));
     }
 
     /**
-     * Dead letters of a consumer in the order of their arrival; all at once, so that the connection is free when they are handled.
+     * Writes why a dead letter failed once more (kind, reason, SQLSTATE, attempts and time), unless it has been renewed or removed
+     * since it was read.
+     *
+     * @param row with the number and times that were read
+     * @return whether it was there to be renewed
+     */
+    public Mono<Boolean> renew(Connection connection, DeadLetterRow row) {
+        return sql.renew(connection, row);
+    }
+
+    /**
+     * Dead letters of a consumer in the order of their arrival; all at once, so that the connection is free when they are handled. What
+     * a row has otherwise than this release writes it is left out of the row, and does not hide the others.
      *
      * @param after the number to start behind; 0 for the first
-     * @param most how many at most
+     * @param upTo the highest number
+     * @param bytes how much bodies and headers may be together; the first is read however large it is
+     * @return at most 100; none if there is no further one
      */
-    public Mono<List<DeadLetterRow>> page(Connection connection, String consumer, long after, int most) {
-        return sql.page(connection, consumer, after, most);
+    public Mono<List<DeadLetterRow>> page(Connection connection, String consumer, long after, long upTo, long bytes) {
+        return sql.page(connection, consumer, after, upTo, bytes);
     }
 
     /** The highest number of a dead letter of the consumer; 0 if there is none. */
@@ -78,8 +95,12 @@ public final class DeadLetterTable {
         return sql.last(connection, consumer);
     }
 
-    /** Removes a dead letter, unless it has been renewed since it was read. */
-    public Mono<Void> remove(Connection connection, DeadLetterRow row) {
+    /**
+     * Removes a dead letter, unless it has been renewed since it was read.
+     *
+     * @return whether it was there to be removed
+     */
+    public Mono<Boolean> remove(Connection connection, DeadLetterRow row) {
         return sql.remove(connection, row);
     }
 

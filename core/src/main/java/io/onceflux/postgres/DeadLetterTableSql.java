@@ -1,6 +1,7 @@
 package io.onceflux.postgres;
 
 import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Row;
 import io.r2dbc.spi.Statement;
 import java.time.Instant;
@@ -8,12 +9,15 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** The statements that make, fill and empty a dead-letter table. */
 final class DeadLetterTableSql {
+
+    private static final int MOST_ROWS = 100;
 
     private final String name;
 
@@ -44,7 +48,8 @@ final class DeadLetterTableSql {
                 """.formatted(name);
     }
 
-    Mono<Void> store(Connection inTransaction, DeadLetterRow row) {
+    /** The number of the row; empty if a rule or trigger took the row away. */
+    Mono<Long> store(Connection inTransaction, DeadLetterRow row) {
         String sql = """
                 INSERT INTO %s AS kept
                     (consumer, message_key, message_id, origin, kind, reason, sqlstate, attempts, failed_at,
@@ -61,7 +66,8 @@ final class DeadLetterTableSql {
                     failed_at = EXCLUDED.failed_at,
                     header_names = EXCLUDED.header_names,
                     header_values = EXCLUDED.header_values,
-                    body = EXCLUDED.body""".formatted(name);
+                    body = EXCLUDED.body
+                RETURNING number""".formatted(name);
         return Flux.defer(() -> {
                     Statement statement = inTransaction.createStatement(sql).bind(0, row.consumer());
                     bind(statement, 1, row.messageKey());
@@ -72,22 +78,50 @@ final class DeadLetterTableSql {
                                     .bind(4, row.kind())
                                     .bind(5, row.reason())
                                     .bind(7, row.attempts())
-                                    .bind(8, row.failedAt())
+                                    .bind(8, Objects.requireNonNull(row.failedAt()))
                                     .bind(9, row.headers().keySet().toArray(String[]::new))
                                     .bind(10, row.headers().values().toArray(String[]::new))
                                     .bind(11, row.body())
                                     .execute())
-                            .concatMap(result -> result.getRowsUpdated());
+                            .concatMap(result -> result.map((stored, metadata) -> get(stored, "number", Long.class)));
                 })
-                .then();
+                .collectList()
+                .flatMapMany(Flux::fromIterable)
+                .next();
     }
 
-    Mono<List<DeadLetterRow>> page(Connection connection, String consumer, long after, int most) {
+    Mono<Boolean> renew(Connection connection, DeadLetterRow row) {
         String sql = """
+                UPDATE %s SET times = times + 1, kind = $3, reason = $4, sqlstate = $5, attempts = $6, failed_at = $7
+                WHERE number = $1 AND times = $2""".formatted(name);
+        return Flux.defer(() -> {
+                    Statement statement = connection
+                            .createStatement(sql)
+                            .bind(0, row.number())
+                            .bind(1, row.times())
+                            .bind(2, row.kind())
+                            .bind(3, row.reason())
+                            .bind(5, row.attempts())
+                            .bind(6, Objects.requireNonNull(row.failedAt()));
+                    bind(statement, 4, row.sqlState());
+                    return Flux.from(statement.execute()).concatMap(Result::getRowsUpdated);
+                })
+                .reduce(0L, Long::sum)
+                .map(rows -> rows > 0);
+    }
+
+    /** The sizes are known to the server without a look at the bodies. */
+    Mono<List<DeadLetterRow>> page(Connection connection, String consumer, long after, long upTo, long bytes) {
+        String sql = """
+                WITH sized AS (
+                    SELECT number, sum(size) OVER (ORDER BY number) - size AS before FROM (
+                        SELECT number, octet_length(body) + octet_length(header_values::text) AS size FROM %1$s
+                        WHERE consumer = $1 AND number > $2 AND number <= $3 ORDER BY number LIMIT %2$d) AS next)
                 SELECT number, times, consumer, message_key, message_id, origin, kind, reason, sqlstate, attempts, failed_at,
                        header_names, header_values, body
-                FROM %s WHERE consumer = $1 AND number > $2 ORDER BY number LIMIT $3""".formatted(name);
-        return Queries.rows(connection, sql, DeadLetterTableSql::read, consumer, after, most)
+                FROM %1$s JOIN sized USING (number)
+                WHERE before = 0 OR before + octet_length(body) <= $4 ORDER BY number""".formatted(name, MOST_ROWS);
+        return Queries.rows(connection, sql, DeadLetterTableSql::read, consumer, after, upTo, bytes)
                 .collectList();
     }
 
@@ -100,12 +134,13 @@ final class DeadLetterTableSql {
                 .single();
     }
 
-    Mono<Void> remove(Connection connection, DeadLetterRow row) {
-        return Queries.execute(
-                connection,
-                "DELETE FROM %s WHERE number = $1 AND times = $2".formatted(name),
-                row.number(),
-                row.times());
+    Mono<Boolean> remove(Connection connection, DeadLetterRow row) {
+        return Queries.updated(
+                        connection,
+                        "DELETE FROM %s WHERE number = $1 AND times = $2".formatted(name),
+                        row.number(),
+                        row.times())
+                .map(rows -> rows > 0);
     }
 
     private static void bind(Statement statement, int index, @Nullable String value) {
@@ -128,17 +163,31 @@ final class DeadLetterTableSql {
                 get(row, "reason", String.class),
                 row.get("sqlstate", String.class),
                 get(row, "attempts", Integer.class),
-                get(row, "failed_at", Instant.class),
-                headers(get(row, "header_names", String[].class), get(row, "header_values", String[].class)),
+                ifReadable(() -> row.get("failed_at", Instant.class)),
+                headers(row),
                 get(row, "body", byte[].class));
     }
 
-    private static Map<String, String> headers(String[] names, String[] values) {
+    /** Whoever wrote the row, its body can be given back. */
+    private static Map<String, String> headers(Row row) {
+        String[] names = ifReadable(() -> row.get("header_names", String[].class));
+        String[] values = ifReadable(() -> row.get("header_values", String[].class));
         Map<String, String> headers = new LinkedHashMap<>();
-        for (int i = 0; i < names.length; i++) {
-            headers.put(names[i], values[i]);
+        if (names != null && values != null) {
+            for (int i = 0; i < Math.min(names.length, values.length); i++) {
+                headers.put(String.valueOf(names[i]), String.valueOf(values[i]));
+            }
         }
         return headers;
+    }
+
+    /** Null for what the driver has no value for, such as an infinite time or an array of arrays. */
+    private static <V> @Nullable V ifReadable(Supplier<@Nullable V> column) {
+        try {
+            return column.get();
+        } catch (RuntimeException e) {
+            return null;
+        }
     }
 
     private static <V> V get(Row row, String column, Class<V> type) {

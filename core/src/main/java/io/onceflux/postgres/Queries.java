@@ -19,9 +19,14 @@ final class Queries {
     }
 
     static Mono<Void> execute(Connection connection, String sql, Object... values) {
+        return updated(connection, sql, values).then();
+    }
+
+    /** How many rows the statement changed. */
+    static Mono<Long> updated(Connection connection, String sql, Object... values) {
         return Flux.defer(() ->
                         Flux.from(bound(connection, sql, values).execute()).concatMap(Result::getRowsUpdated))
-                .then();
+                .reduce(0L, Long::sum);
     }
 
     private static Statement bound(Connection connection, String sql, Object... values) {

@@ -63,7 +63,7 @@ final class KafkaSource implements Watcher {
     }
 
     private Generation open() {
-        topology.ensure(hasConsumed ? null : intake.listener());
+        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener());
         Generation generation = new Generation(options, intake, deadLetters, this);
         last = generation;
         return generation;

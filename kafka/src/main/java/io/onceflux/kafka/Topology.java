@@ -49,9 +49,10 @@ final class Topology {
     /**
      * Looks.
      *
+     * @param keepsDeadLetters whether the consumer keeps dead letters itself, so that they need no topics
      * @param listener who is told what is likely not wanted; null if that has been told
      */
-    void ensure(@Nullable ConsumerListener listener) {
+    void ensure(boolean keepsDeadLetters, @Nullable ConsumerListener listener) {
         try (Admin admin = admin(options)) {
             Set<String> topics = topics(admin);
             Map<String, TopicDescription> found = describe(admin, topics, name -> {
@@ -63,7 +64,9 @@ final class Topology {
                         isAllowed(topic, AclOperation.READ),
                         "The user has no right to read topics [%s] at %s: grant READ on it."
                                 .formatted(topic.name(), options.broker()));
-                ensureDeadLetterTopic(admin, topic);
+                if (!keepsDeadLetters) {
+                    ensureDeadLetterTopic(admin, topic);
+                }
             }
             if (listener != null) {
                 new TopicWarnings(options, listener).tell(admin, found.values());

@@ -7,6 +7,8 @@ import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import io.onceflux.PermanentFailure;
+import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.services.KafkaService;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -20,6 +22,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import reactor.core.publisher.Mono;
 
 /** A wrong set-up is one clear sentence, and no message is taken; what is likely not wanted is warned of. */
 class RefusesBadSetupTest {
@@ -66,6 +69,26 @@ class RefusesBadSetupTest {
         assertThat(failureWith(broker.options().build()))
                 .contains("Topic '" + broker.deadLetterTopic() + "' does not exist", "createDeadLetterTopics()");
         assertThat(broker.lag()).isEqualTo(1);
+    }
+
+    @Test
+    void aConsumerThatKeepsDeadLettersInATableNeedsNoTopicForThem() {
+        broker.createTopic(broker.topic(), 1, Map.of());
+        DeadLetterTable table = DeadLetterTable.deadLetters();
+        database.run(table.createSql());
+        broker.publish("1", "bad");
+        try (Running running = Running.start(
+                broker.options().build(),
+                database.pool(6),
+                (order, db) ->
+                        order.id().equals("bad") ? Mono.error(new PermanentFailure("not this one")) : order.apply(db),
+                builder -> builder.deadLetterTable(table))) {
+            await().until(() -> running.outcomes.size() == 2);
+            broker.awaitNoBacklog();
+            assertThat(database.texts("SELECT reason FROM dead_letters")).containsExactly("not this one");
+            running.stop();
+        }
+        database.assertAppliedOnce(1);
     }
 
     @Test

@@ -5,8 +5,11 @@ import com.rabbitmq.client.Connection;
 import java.io.IOException;
 import java.net.Socket;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -21,6 +24,8 @@ import reactor.core.scheduler.Schedulers;
 final class BrokerConnection {
 
     private static final Logger log = LoggerFactory.getLogger(BrokerConnection.class);
+
+    private static final Pattern FIRST_NUMBER = Pattern.compile("\\d{1,6}");
 
     private final Connection client;
     private final @Nullable Socket socket;
@@ -39,6 +44,17 @@ final class BrokerConnection {
 
     Connection client() {
         return client;
+    }
+
+    /** Whether the broker is RabbitMQ of this major version, or a later one. */
+    boolean isRabbitMqSince(int major) {
+        Map<String, Object> broker = client.getServerProperties();
+        String version = broker == null ? "" : String.valueOf(broker.get("version"));
+        Matcher number = FIRST_NUMBER.matcher(version);
+        return broker != null
+                && String.valueOf(broker.get("product")).equals("RabbitMQ")
+                && number.lookingAt()
+                && Integer.parseInt(number.group()) >= major;
     }
 
     /** Blocks until the broker has opened a channel. */

@@ -5,6 +5,12 @@ import com.rabbitmq.client.Delivery;
 import com.rabbitmq.client.GetResponse;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.Disposable;
 import reactor.core.publisher.SynchronousSink;
 import reactor.core.scheduler.Scheduler;
 
@@ -13,6 +19,10 @@ import reactor.core.scheduler.Scheduler;
  * that the broker puts it back into its place when this is closed. Every call blocks, and comes from one thread.
  */
 final class DeadLetterQueue {
+
+    private static final Logger log = LoggerFactory.getLogger(DeadLetterQueue.class);
+    private static final Duration CLOSING = Duration.ofSeconds(5);
+    private static final long ALL = 0;
 
     private final RabbitOptions options;
     private final String queue;
@@ -65,7 +75,8 @@ final class DeadLetterQueue {
             } else {
                 sink.next(new KeptMessage(
                         new Delivery(response.getEnvelope(), response.getProps(), response.getBody()),
-                        options.queue()));
+                        options.queue(),
+                        deadLetterQueues()));
             }
         } catch (IOException | RuntimeException e) {
             sink.error(e);
@@ -84,7 +95,22 @@ final class DeadLetterQueue {
         channel.basicAck(message.deliveryTag(), false);
     }
 
+    private Set<String> deadLetterQueues() {
+        return options.deadLetterExchange().isEmpty()
+                ? new HashSet<>(List.of(queue, options.deadLetterRoutingKey()))
+                : Set.of(queue);
+    }
+
+    /** What is given back in so many words costs no delivery from RabbitMQ 4.3 on; to earlier ones it is all the same. */
     void close() {
-        connection.abort(Duration.ofSeconds(5));
+        Disposable late = connection.cutAfter(CLOSING);
+        try {
+            channel.basicNack(ALL, true, true);
+        } catch (IOException | RuntimeException e) {
+            log.debug("dead letters were not given back; the broker takes them back", e);
+        } finally {
+            late.dispose();
+        }
+        connection.abort(CLOSING);
     }
 }

@@ -41,14 +41,14 @@ public record QueueDeclaration(Type type, @Nullable Integer deliveryLimit) {
      * Quorum queues with a delivery limit. It should be well above the failures of infrastructure and the stops that are expected
      * while a message waits: each stop of a consumer, and each loss of its connection, costs every message that had been
      * prefetched one delivery, whether its turn had come or not. Six restarts with a limit of 3 made dead letters of 42 among 50
-     * waiting messages. A small {@link RabbitOptions#prefetch} makes it fewer.
+     * waiting messages. A small {@link RabbitOptions#prefetch} makes it fewer. The queue of dead letters has no such limit.
      */
     public static QueueDeclaration quorum(int deliveryLimit) {
         return new QueueDeclaration(Type.QUORUM, deliveryLimit);
     }
 
     Map<String, Object> queueArguments(String deadLetterExchange, String deadLetterRoutingKey) {
-        Map<String, Object> arguments = deadLetterQueueArguments();
+        Map<String, Object> arguments = deadLetterQueueArguments(false);
         arguments.put("x-dead-letter-exchange", deadLetterExchange);
         arguments.put("x-dead-letter-routing-key", deadLetterRoutingKey);
         if (deliveryLimit != null) {
@@ -57,10 +57,20 @@ public record QueueDeclaration(Type type, @Nullable Integer deliveryLimit) {
         return arguments;
     }
 
-    Map<String, Object> deadLetterQueueArguments() {
+    /**
+     * A quorum queue of dead letters has no delivery limit: each look at a letter is a delivery, and there is no place for letters of
+     * dead letters.
+     *
+     * @param limitByDefault whether the broker has a limit unless it is told otherwise, as RabbitMQ has from 4.0 on. Earlier ones
+     *     have none, and would take -1 for one: the first letter that is put back would be gone
+     */
+    Map<String, Object> deadLetterQueueArguments(boolean limitByDefault) {
         Map<String, Object> arguments = new HashMap<>();
         if (type == Type.QUORUM) {
             arguments.put("x-queue-type", "quorum");
+            if (limitByDefault) {
+                arguments.put("x-delivery-limit", -1);
+            }
         }
         return arguments;
     }

@@ -12,11 +12,22 @@ import reactor.core.scheduler.Scheduler;
 
 /**
  * The dead letters in a queue of RabbitMQ. Replayed ones go back to the queue that they came from, behind the messages that wait
- * there, with the body, headers and properties that they had; without the headers that said why, and with their expiration.
- * A replay publishes with confirms, and only then removes the dead letter.
+ * there, with the body, headers and properties that they had; without the headers that said why. A replay publishes with confirms, and
+ * only then removes the dead letter.
  *
- * <p>Looking at a queue takes each message and gives it back, to the same place. For a quorum queue that is a delivery: mind its
- * delivery limit. Two that look at the same time each see a part.
+ * <p>Not given back are the user id, {@code CC}, whose copies went out before, and the expiration: a message that expires in a queue
+ * without a dead-letter exchange is gone. They stay in the headers {@code x-onceflux-user-id}, {@code x-onceflux-CC} and
+ * {@code x-onceflux-expiration}.
+ *
+ * <p>Where a message came from is taken from the description that OnceFlux gave it, or from the broker's own {@code x-death} where the
+ * broker gave it up; never from what its sender wrote. What neither says goes to the queue of the options: that is so for messages that
+ * somebody else put there, and for those whose headers left no room in a frame for the name of a queue.
+ *
+ * <p>Looking at a queue takes each message and gives it back, to the same place. Two that look at the same time each see a part. For a
+ * quorum queue each look is a delivery, and a letter that reaches the delivery limit of its queue is gone: RabbitMQ 4 has a limit of 20 by
+ * default, earlier ones have none. {@link QueueDeclaration} declares without a limit; for a queue that was declared otherwise, set the
+ * policy {@code delivery-limit} to -1 (from 4.0 on), or have none (before: there, -1 drops a letter at the first look). The limit
+ * of a queue cannot be asked for here.
  *
  * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such queue, the broker
  * cannot be reached, or a queue to give a message back to is not there. Listed values are emitted on a thread of their own.

@@ -44,7 +44,7 @@ final class RabbitSource {
         this.connections = new BrokerConnections(options);
         this.deadLetters = new DeadLetterPublisher(options, connections);
         this.deadLetterRight = new DeadLetterRight(options, connections);
-        this.topology = new Topology(options);
+        this.topology = new Topology(options, intake);
         this.broker = BrokerThread.start("onceflux-rabbit-" + options.queue());
     }
 
@@ -62,7 +62,7 @@ final class RabbitSource {
         BrokerConnection connection = connections.openNow("consumer");
         try {
             topology.ensure(connection);
-            if (!hasConsumed) {
+            if (!hasConsumed && !intake.keepsDeadLetters()) {
                 deadLetterRight.require();
             }
         } catch (Exception e) {

@@ -1,6 +1,7 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
+import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.util.concurrent.TimeoutException;
@@ -8,19 +9,24 @@ import java.util.concurrent.TimeoutException;
 /** Makes sure that the queue and the place for dead letters are there, before anything is consumed. Blocks. */
 final class Topology {
 
-    private final RabbitOptions options;
+    private static final int LIMITS_BY_DEFAULT = 4;
 
-    Topology(RabbitOptions options) {
+    private final RabbitOptions options;
+    private final Intake intake;
+    private boolean hasWarned;
+
+    Topology(RabbitOptions options, Intake intake) {
         this.options = options;
+        this.intake = intake;
     }
 
+    /** A consumer that keeps dead letters itself needs no place for them; declared, it is there for what the broker gives up. */
     void ensure(BrokerConnection connection) throws IOException {
         QueueDeclaration declaration = options.declaration();
         boolean toDefaultExchange = options.deadLetterExchange().isEmpty();
-        String deadLetterQueue = options.deadLetterRoutingKey();
         if (declaration != null) {
             if (toDefaultExchange) {
-                declare(connection, deadLetterQueue, declaration.deadLetterQueueArguments());
+                declareDeadLetterQueue(connection, declaration);
             }
             declare(
                     connection,
@@ -28,16 +34,38 @@ final class Topology {
                     declaration.queueArguments(options.deadLetterExchange(), options.deadLetterRoutingKey()));
         } else {
             requireQueue(connection, options.queue(), "Declare it, or use declare(QueueDeclaration).");
-            if (toDefaultExchange) {
+            if (toDefaultExchange && !intake.keepsDeadLetters()) {
                 requireQueue(
                         connection,
-                        deadLetterQueue,
+                        options.deadLetterRoutingKey(),
                         "Dead letters go there: declare it, use declare(QueueDeclaration), or name another place with"
-                                + " deadLettersTo(exchange, routingKey).");
+                                + " deadLettersTo(exchange, routingKey) or deadLetterTable(...).");
             }
         }
-        if (!toDefaultExchange) {
+        if (!toDefaultExchange && (declaration != null || !intake.keepsDeadLetters())) {
             requireExchange(connection, options.deadLetterExchange());
+        }
+    }
+
+    /** One that an earlier release or broker was told to declare has no argument for what is now a default: then a policy can. */
+    private void declareDeadLetterQueue(BrokerConnection connection, QueueDeclaration declaration) throws IOException {
+        String queue = options.deadLetterRoutingKey();
+        boolean limitByDefault = connection.isRabbitMqSince(LIMITS_BY_DEFAULT);
+        try {
+            declare(connection, queue, declaration.deadLetterQueueArguments(limitByDefault));
+        } catch (InvalidSetupException e) {
+            if (!limitByDefault || !Refusals.isAbout(e, Refusals.PRECONDITION_FAILED)) {
+                throw e;
+            }
+            declare(connection, queue, declaration.deadLetterQueueArguments(false));
+            if (!hasWarned) {
+                hasWarned = true;
+                intake.listener()
+                        .onWarning(
+                                ("queue '%s' was declared without x-delivery-limit -1, and RabbitMQ drops a dead letter that has"
+                                                + " been looked at 20 times: give it a policy with delivery-limit -1")
+                                        .formatted(queue));
+            }
         }
     }
 

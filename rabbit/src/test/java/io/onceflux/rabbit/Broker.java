@@ -98,9 +98,31 @@ final class Broker implements AutoCloseable {
 
     void declare(QueueDeclaration declaration) {
         onChannel(channel -> {
-            channel.queueDeclare(deadLetterQueue(), true, false, false, declaration.deadLetterQueueArguments());
+            channel.queueDeclare(deadLetterQueue(), true, false, false, declaration.deadLetterQueueArguments(false));
             channel.queueDeclare(queue, true, false, false, declaration.queueArguments("", deadLetterQueue()));
         });
+    }
+
+    void declare(String name, Map<String, Object> arguments) {
+        onChannel(channel -> channel.queueDeclare(name, true, false, false, arguments));
+    }
+
+    /** Whether a queue is there with these arguments and no others; if there is none, it is declared so. */
+    boolean isDeclaredWith(String name, Map<String, Object> arguments) {
+        try {
+            declare(name, arguments);
+            return true;
+        } catch (IllegalStateException e) {
+            if (Refusals.isAbout(e, Refusals.PRECONDITION_FAILED)) {
+                return false;
+            }
+            throw e;
+        }
+    }
+
+    /** The queue alone, which drops what expires, and no place for dead letters. */
+    void declareWithoutDeadLetters() {
+        declare(queue, Map.of());
     }
 
     /** Declares an exchange that brings everything into the queue of dead letters, and returns its name. */

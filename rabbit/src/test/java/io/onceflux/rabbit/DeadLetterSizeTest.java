@@ -111,7 +111,7 @@ class DeadLetterSizeTest {
         BasicProperties copied = new BasicProperties.Builder().headers(headers).build();
         assertThat(DeadLetterMessage.properties(original(copied), "orders", why(), FRAME_MAX)
                         .getHeaders())
-                .containsOnlyKeys("tenant", DeadLetterMessage.PREFIX + "CC");
+                .containsOnlyKeys("tenant", DeadLetterMessage.PREFIX + "CC", DeadLetterMessage.PREFIX + "queue");
 
         BasicProperties full = filling(FRAME_MAX, new BasicProperties.Builder());
         BasicProperties letter = DeadLetterMessage.properties(original(full), "orders", why(), FRAME_MAX);

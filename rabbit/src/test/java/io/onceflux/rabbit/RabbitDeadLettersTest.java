@@ -134,7 +134,7 @@ class RabbitDeadLettersTest {
     }
 
     @Test
-    void itComesBackAsItWasWithItsExpirationAndWithoutWhatSaidWhy() {
+    void itComesBackAsItWasWithoutWhatSaidWhyAndWithItsExpirationInAHeader() {
         broker.declare();
         Map<String, Object> headers = new HashMap<>(Map.of("trace", "a-b", "retries", 7L));
         BasicProperties original = Broker.properties("odd")
@@ -156,14 +156,134 @@ class RabbitDeadLettersTest {
 
         GetResponse back = broker.take();
         assertThat(back.getBody()).isEqualTo(body);
-        assertThat(back.getProps().getHeaders()).hasSize(2);
+        assertThat(back.getProps().getHeaders()).hasSize(3);
         assertThat(back.getProps().getHeaders().get("trace")).hasToString("a-b");
         assertThat(back.getProps().getHeaders().get("retries")).isEqualTo(7L);
-        assertThat(back.getProps().getExpiration()).isEqualTo("3600000");
+        assertThat(back.getProps().getExpiration()).isNull();
+        assertThat(Broker.header(back, "expiration")).isEqualTo("3600000");
         assertThat(back.getProps().getContentType()).isEqualTo("application/json");
         assertThat(back.getProps().getCorrelationId()).isEqualTo("c-1");
         assertThat(back.getProps().getPriority()).isEqualTo(3);
         assertThat(back.getProps().getMessageId()).isEqualTo("odd");
+    }
+
+    @Test
+    void itsExpirationIsKeptThroughAnotherRound() {
+        broker.declare();
+        refused.add("1");
+        broker.publish(Broker.properties("1").expiration("3600000").build(), "1".getBytes(UTF_8));
+        for (int round = 0; round < 2; round++) {
+            try (Running running = running()) {
+                broker.awaitDeadLetters(1);
+                running.stop();
+            }
+            assertThat(letters.replay(letter -> true, 100).collectList().block(LIMIT))
+                    .hasSize(1);
+        }
+        GetResponse back = broker.take();
+        assertThat(back.getProps().getExpiration()).isNull();
+        assertThat(Broker.header(back, "expiration")).isEqualTo("3600000");
+    }
+
+    @Test
+    void aMessageThatTheBrokerGaveUpGoesBackWhereItDiedWhateverItsSenderWrites() {
+        broker.declare();
+        try (Broker victim = Broker.create()) {
+            victim.declare();
+            Map<String, Object> forged = Map.of(
+                    "x-onceflux-queue",
+                    victim.queue(),
+                    "x-onceflux-consumer",
+                    "somebody",
+                    "x-onceflux-reason",
+                    "a lie",
+                    "x-death",
+                    List.of(Map.of("queue", victim.queue(), "reason", "rejected")),
+                    "x-first-death-queue",
+                    victim.queue(),
+                    "x-first-death-reason",
+                    "rejected");
+            broker.publish(
+                    Broker.properties("1").headers(forged).expiration("1").build(), "1".getBytes(UTF_8));
+            broker.awaitDeadLetters(1);
+
+            assertThat(list()).singleElement().satisfies(letter -> {
+                assertThat(letter.consumer()).isNull();
+                assertThat(letter.reason()).isEqualTo("given up by the broker: expired");
+                assertThat(letter.time()).isNotNull();
+            });
+            assertThat(letters.replay(letter -> true, 100).collectList().block(LIMIT))
+                    .hasSize(1);
+            assertThat(broker.ready(broker.queue())).isOne();
+            assertThat(victim.ready(victim.queue())).isZero();
+        }
+    }
+
+    @Test
+    void aMessageOfTheBrokersThatIsReplayedAndFailsIsOursAndKeepsWhatTheBrokerWrote() {
+        broker.declare();
+        broker.publish(Broker.properties("1").expiration("1").build(), "1".getBytes(UTF_8));
+        broker.awaitDeadLetters(1);
+        assertThat(letters.replay(letter -> true, 100).collectList().block(LIMIT))
+                .hasSize(1);
+        refused.add("1");
+        try (Running running = running()) {
+            broker.awaitDeadLetters(1);
+            running.stop();
+        }
+
+        assertThat(list()).singleElement().satisfies(letter -> {
+            assertThat(letter.consumer()).isEqualTo("loyalty");
+            assertThat(letter.reason()).isEqualTo("no customer for 1");
+        });
+        assertThat(letters.replay(letter -> true, 100).collectList().block(LIMIT))
+                .hasSize(1);
+        assertThat(broker.take().getProps().getHeaders())
+                .containsKey("x-death")
+                .doesNotContainKeys("x-onceflux-x-death", "x-onceflux-queue", "x-onceflux-consumer");
+    }
+
+    @Test
+    void whateverRoomItsHeadersLeaveAMessageGoesBackToItsQueueFromOneThatConsumersShare() {
+        broker.declare();
+        int[] rooms = {2_000, 700, 500, 400, 300, 200};
+        try (Broker other = Broker.create()) {
+            other.declare();
+            for (int room : rooms) {
+                Map<String, Object> headers = new HashMap<>();
+                headers.put("x-onceflux-queue", "nowhere");
+                headers.put("padding", "x".repeat(131_072 - room));
+                other.publish(Broker.properties("b" + room).headers(headers).build(), ("b" + room).getBytes(UTF_8));
+                refused.add("b" + room);
+            }
+            RabbitOptions shared =
+                    other.options().deadLettersTo("", broker.deadLetterQueue()).build();
+            try (Running running = Running.start(shared, database.pool(6), effect)) {
+                broker.awaitDeadLetters(rooms.length);
+                running.stop();
+            }
+
+            assertThat(letters.replay(letter -> true, 100).collectList().block(LIMIT))
+                    .hasSize(rooms.length);
+            assertThat(other.ready(other.queue())).isEqualTo(rooms.length);
+            assertThat(broker.ready(broker.queue())).isZero();
+        }
+    }
+
+    @Test
+    void lookingAtADeclaredQuorumQueueCostsNoLetter() {
+        broker.declare(QueueDeclaration.quorum(3));
+        refused.addAll(Set.of("1", "2"));
+        broker.publish("1", "2");
+        try (Running running = Running.start(
+                broker.options().declare(QueueDeclaration.quorum(3)).build(), database.pool(6), effect)) {
+            broker.awaitDeadLetters(2);
+            running.stop();
+        }
+        for (int look = 0; look < 25; look++) {
+            await().until(() -> broker.ready(broker.deadLetterQueue()) == 2);
+            assertThat(list()).extracting(DeadLetter::messageKey).containsExactlyInAnyOrder("1", "2");
+        }
     }
 
     @Test
