@@ -77,7 +77,7 @@ final class ConsumerPipeline<T> {
                     .concatMapIterable(outcomes -> outcomes)
                     .doFinally(end -> {
                         if (end == SignalType.CANCEL) {
-                            work.close().forEach(this::dropped);
+                            attempts.close(work).forEach(this::dropped);
                         }
                     });
         });

@@ -110,12 +110,13 @@ final class Worklist<T> {
         return at >= 0;
     }
 
-    /** The part has to be attempted again, with what is known of it now. */
-    synchronized void again(Part<T> part) {
+    /** The part has to be attempted again, with what is known of it now; false if {@link #close} came first. */
+    synchronized boolean again(Part<T> part) {
         int at = indexOf(part);
         if (at >= 0) {
             parts.set(at, part);
         }
+        return at >= 0;
     }
 
     /** Takes off a part those whose channel is lost, and the copies of those. */
