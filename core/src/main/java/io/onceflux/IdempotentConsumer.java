@@ -10,6 +10,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 
 /**
  * Applies the effect of each message once, however often the message is delivered.
@@ -35,6 +36,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final Claims claims;
     private final Identify<T> identify;
     private final HealthWatch health;
+    private final GuardedListener calls;
     private final @Nullable TableDeadLetters deadLetters;
     private final Lifecycle lifecycle = new Lifecycle();
     private final StartupCheck startupCheck;
@@ -53,6 +55,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             HealthWatch health) {
         this.health = health;
         this.settings = settings;
+        this.calls = settings.listener().keeping(health.ofCalls());
         this.connections = connections;
         this.claims = claims;
         this.identify = identify;
@@ -104,24 +107,41 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     @Override
     public Flux<Outcome> apply(Flux<Delivery<T>> deliveries) {
         return Flux.defer(() -> {
+            HealthWatch.OfFlux watch = health.ofFlux(deliveries);
+            GuardedListener listener = settings.listener().keeping(watch);
+            return outcomes(deliveries, listener, listener::onStart)
+                    .doFinally(end -> watch.ended(end == SignalType.ON_COMPLETE));
+        });
+    }
+
+    private Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries, GuardedListener listener, Runnable beginning) {
+        return Flux.defer(() -> {
                     if (!lifecycle.begin()) {
                         return Flux.<Outcome>empty();
                     }
-                    settings.listener().onStart();
+                    beginning.run();
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
                             .thenMany(Flux.defer(() ->
                                     lifecycle.isStopAsked() ? Flux.<Outcome>empty() : pipeline.outcomes(deliveries)))
-                            .doOnError(InvalidSetupException.class, settings.listener()::onRefused)
+                            .doOnError(error -> tellEnd(listener, error))
                             .doFinally(end -> lifecycle.ended());
                 })
-                .contextWrite(intake()::into)
+                .contextWrite(intake(listener)::into)
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
     }
 
-    private Intake intake() {
+    private static void tellEnd(GuardedListener listener, Throwable error) {
+        if (error instanceof InvalidSetupException refused) {
+            listener.onRefused(refused);
+        } else {
+            listener.onFailed(error);
+        }
+    }
+
+    private Intake intake(GuardedListener listener) {
         return new Intake(
                 settings.consumer(),
                 settings.lanes(),
@@ -129,7 +149,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
-                settings.listener());
+                listener);
     }
 
     /**
@@ -155,6 +175,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                                     .takeUntilOther(lifecycle.cutOff())
                                     .switchIfEmpty(Mono.error(() -> new IllegalStateException(
                                             "the consumer " + name() + " was stopped before the message was handled")))
+                                    .doOnError(InvalidSetupException.class, calls::onRefused)
                                     .doFinally(end -> lifecycle.ended())
                             : Mono.error(hasBeenStopped()));
                 })
@@ -176,6 +197,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
 
     private Mono<Outcome> answer(Message<T> message, Outcome outcome, Duration elapsed) {
         settings.listener().onOutcome(message.delivery(), outcome, elapsed);
+        if (outcome instanceof Outcome.Failed failed && failed.failure().kind() == FailureKind.INFRASTRUCTURE) {
+            health.ofCalls().fail(failed.failure());
+        }
         return outcome.isDone()
                 ? settling.settle(message.delivery(), outcome.settlement()).thenReturn(outcome)
                 : Mono.just(outcome);
@@ -213,6 +237,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                             .then(ConnectionFactoryUtils.getConnection(connections))
                             .flatMap(connection -> startupCheck
                                     .tableIsFit(connection)
+                                    .doOnError(InvalidSetupException.class, calls::onRefused)
                                     .then(Mono.defer(
                                             () -> claims.claim(connection, List.of(key), settings.lockTimeout()))))
                             .map(fresh -> !fresh.isEmpty());
@@ -233,7 +258,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     "the consumer " + name()
                             + " keeps no dead letters in a table: use deadLetterTable(...), or look where its source keeps them");
         }
-        return deadLetters.handledBy(letters -> apply(letters.map(Delivery.decoding(decoder))));
+        return deadLetters.handledBy(letters -> outcomes(letters.map(Delivery.decoding(decoder)), calls, () -> {}));
     }
 
     /** Whether it can do its work now. It only looks at what is known: it asks neither database nor broker, and never blocks. */

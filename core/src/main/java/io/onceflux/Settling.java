@@ -34,16 +34,19 @@ final class Settling {
                 : once;
         return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
                 .onErrorResume(error -> {
-                    settings.listener().onSettleFailed(delivery, settlement, error);
+                    unsettled(delivery, settlement, error);
                     return Mono.<Void>empty();
                 })
                 .doFinally(end -> {
                     if (end == SignalType.CANCEL) {
-                        settings.listener()
-                                .onSettleFailed(
-                                        delivery, settlement, new CancellationException("cut off before it was told"));
+                        unsettled(delivery, settlement, new CancellationException("cut off before it was told"));
                     }
                 });
+    }
+
+    private void unsettled(Delivery<?> delivery, Settlement settlement, Throwable error) {
+        settings.listener().onSettleFailed(delivery, settlement, error);
+        settings.listener().onUnsettled(delivery, settlement);
     }
 
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
