@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Budget.BudgetOverException;
 import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.Worklist.Part;
@@ -29,6 +30,7 @@ final class Attempts<T> {
     private final BooleanSupplier snapshotIsolation;
     private final Lifecycle lifecycle;
     private final boolean ordered;
+    private final @Nullable RecentKeys recentKeys;
 
     /** @param ordered whether messages have an ordering key other than their id */
     Attempts(
@@ -38,7 +40,8 @@ final class Attempts<T> {
             Progress progress,
             BooleanSupplier snapshotIsolation,
             Lifecycle lifecycle,
-            boolean ordered) {
+            boolean ordered,
+            @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
         this.classification = new Classification(settings.failurePolicy().classifier(), Mono.defer(probe));
         this.probe = probe;
@@ -47,6 +50,7 @@ final class Attempts<T> {
         this.snapshotIsolation = snapshotIsolation;
         this.lifecycle = lifecycle;
         this.ordered = ordered;
+        this.recentKeys = recentKeys;
     }
 
     /**
@@ -96,17 +100,19 @@ final class Attempts<T> {
     }
 
     /** Handles a message whose caller waits: no attempt starts or goes on after the budget, COMMIT excepted. */
-    Mono<Outcome> within(Duration budget, Message<T> message) {
+    Mono<Outcome> within(Duration length, Message<T> message) {
         return Mono.defer(() -> {
-            long deadline = now() + budget.toMillis();
+            Budget budget = new Budget(length);
             Worklist<T> work = new Worklist<>(List.of(message), alone -> judge(alone, true));
-            return Mono.defer(() -> step(work, deadline))
+            Mono<Outcome> outcome = Mono.defer(() -> step(work, budget))
                     .repeat(() -> !work.isEmpty())
                     .concatMapIterable(handled -> handled)
                     .mapNotNull(Handled::outcome)
                     .collectList()
                     .flatMap(outcomes -> Mono.justOrEmpty(outcomes.stream().findFirst()))
                     .doFinally(end -> close(work));
+            return Mono.firstWithSignal(outcome, budget.over())
+                    .onErrorResume(BudgetOverException.class, error -> Mono.just(notAttempted(message, error)));
         });
     }
 
@@ -115,20 +121,21 @@ final class Attempts<T> {
         return failed(message, FailureKind.INFRASTRUCTURE, error, 0);
     }
 
-    private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Long deadline) {
+    private Mono<List<Handled<T>>> step(Worklist<T> work, @Nullable Budget budget) {
         return Mono.defer(() -> {
-            Part<T> part = work.ready(now());
-            if (part == null ? lifecycle.isStopAsked() : deadline == null && lifecycle.isStopping()) {
+            long now = now();
+            Part<T> part = work.ready(now);
+            if (part == null ? lifecycle.isStopAsked() : budget == null && lifecycle.isStopping()) {
                 return Mono.just(letGo(work.close()));
             }
             if (part == null) {
-                Duration pause = Duration.ofMillis(Math.max(1, work.readyAt() - now()));
+                Duration pause = Duration.ofMillis(Math.max(1, work.readyAt(now) - now));
                 return Mono.firstWithSignal(Mono.delay(pause).then(), lifecycle.stopRequested())
                         .thenReturn(List.of());
             }
             return part.messages().stream()
                             .allMatch(message -> message.delivery().isCurrent())
-                    ? attempt(work, part, deadline)
+                    ? attempt(work, part, budget)
                     : Mono.fromSupplier(() -> withoutLost(work, part));
         });
     }
@@ -143,25 +150,52 @@ final class Attempts<T> {
         return messages.stream().map(message -> new Handled<>(message, null)).toList();
     }
 
-    /** Ends the list: what has no outcome yet will have none. */
-    List<Message<T>> close(Worklist<T> work) {
-        List<Message<T>> left = work.close();
-        progress.released(left);
-        return left;
+    /** Ends the list: what has no outcome yet will have none, and is not held. */
+    void close(Worklist<T> work) {
+        progress.released(work.close());
     }
 
-    private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Long deadline) {
+    private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Budget budget) {
         Message<T> first = before.messages().get(0);
         Throwable unusable = first.unusable();
         if (unusable != null) {
-            return afterFailure(work, before, null, deadline, new UnusableMessageException(unusable));
+            return afterFailure(work, before, null, budget, new UnusableMessageException(unusable));
+        }
+        List<Message<T>> known = known(before);
+        if (!known.isEmpty()) {
+            return Mono.fromSupplier(() -> duplicates(work, before, known));
         }
         Part<T> part = before.attempted();
         AtomicReference<Message<T>> culprit = new AtomicReference<>();
+        if (budget != null) {
+            budget.attemptStarts();
+        }
         return processOnce
-                .attempt(part.messages(), timeLimit(deadline), culprit::set)
+                .attempt(
+                        part.messages(), timeLimit(budget), budget == null ? () -> true : budget::commits, culprit::set)
                 .map(outcomes -> committed(work, part, outcomes))
-                .onErrorResume(error -> afterFailure(work, part, culprit.get(), deadline, error));
+                .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
+    }
+
+    /** Those that need not be tried, because this process has seen them committed. */
+    private List<Message<T>> known(Part<T> part) {
+        RecentKeys recent = recentKeys;
+        return recent == null || part.attempts() > 0
+                ? List.of()
+                : part.messages().stream()
+                        .filter(message -> recent.contains(message.requireKey()))
+                        .toList();
+    }
+
+    private List<Handled<T>> duplicates(Worklist<T> work, Part<T> part, List<Message<T>> known) {
+        work.take(part, known);
+        List<Handled<T>> handled = new ArrayList<>(known.size());
+        for (Message<T> message : known) {
+            Outcome duplicate = new Outcome.Duplicate(message.requireKey());
+            handled.add(new Handled<>(message, duplicate));
+            work.copiesOf(message).forEach(copy -> handled.add(new Handled<>(copy, duplicate)));
+        }
+        return handled;
     }
 
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
@@ -169,13 +203,14 @@ final class Attempts<T> {
         if (outcomes.stream().anyMatch(Outcome.Applied.class::isInstance)) {
             progress.applied();
         }
+        if (recentKeys != null) {
+            part.messages().forEach(message -> recentKeys.remember(message.requireKey()));
+        }
         return finish(work, part, outcomes);
     }
 
     private List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
-        if (!work.finish(part)) {
-            return List.of(); // Cut off: it has been told that they are left to redelivery.
-        }
+        work.finish(part);
         progress.released(part.messages());
         List<Handled<T>> handled = new ArrayList<>(outcomes.size());
         for (int i = 0; i < outcomes.size(); i++) {
@@ -195,7 +230,7 @@ final class Attempts<T> {
     }
 
     private Mono<List<Handled<T>>> afterFailure(
-            Worklist<T> work, Part<T> part, @Nullable Message<T> culprit, @Nullable Long deadline, Throwable error) {
+            Worklist<T> work, Part<T> part, @Nullable Message<T> culprit, @Nullable Budget budget, Throwable error) {
         if (Causes.has(error, UnknownCommitException.class)) {
             settings.listener().onUnknownCommit(part.messages().get(0).delivery(), error);
         }
@@ -203,7 +238,7 @@ final class Attempts<T> {
                 .kindOf(error)
                 .flatMap(kind ->
                         answersAfter(kind, error).map(answers -> part.judge().judge(kind, error, answers)))
-                .map(verdict -> carryOut(work, part, culprit, deadline, verdict, error));
+                .map(verdict -> carryOut(work, part, culprit, budget, verdict, error));
     }
 
     /** Without a connection for the message, one for a probe says nothing about it. */
@@ -217,14 +252,14 @@ final class Attempts<T> {
             Worklist<T> work,
             Part<T> part,
             @Nullable Message<T> culprit,
-            @Nullable Long deadline,
+            @Nullable Budget budget,
             Verdict verdict,
             Throwable error) {
         long next = now() + verdict.pause().toMillis();
         if (part.messages().stream().anyMatch(message -> !message.delivery().isCurrent())) {
             return withoutLost(work, part);
         }
-        if (verdict.next() == Verdict.Next.GIVE_UP || (deadline != null && next >= deadline)) {
+        if (verdict.next() == Verdict.Next.GIVE_UP || (budget != null && budget.isOverAfter(verdict.pause()))) {
             return finish(work, part, List.of(failed(part.messages().get(0), verdict.kind(), error, part.attempts())));
         }
         for (Message<T> message : part.messages()) {
@@ -265,10 +300,8 @@ final class Attempts<T> {
                 : told.getClass().getSimpleName() + (message == null ? "" : ": " + message);
     }
 
-    private Duration timeLimit(@Nullable Long deadline) {
-        return deadline == null
-                ? settings.timeLimit()
-                : Duration.ofMillis(Math.max(1, Math.min(settings.timeLimit().toMillis(), deadline - now())));
+    private Duration timeLimit(@Nullable Budget budget) {
+        return budget == null ? settings.timeLimit() : budget.within(settings.timeLimit());
     }
 
     private static long now() {

@@ -7,6 +7,7 @@ import io.onceflux.ProcessOnce.ClaimFailedException;
 import io.onceflux.ProcessOnce.TimeLimitException;
 import io.onceflux.postgres.MissingPartitionException;
 import io.r2dbc.spi.R2dbcException;
+import java.util.List;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -17,6 +18,13 @@ import reactor.core.publisher.Mono;
 final class Classification {
 
     private static final Logger log = LoggerFactory.getLogger(Classification.class);
+
+    private static final List<Class<? extends Throwable>> OF_ONCEFLUX = List.of(
+            UnknownCommitException.class,
+            NoConnectionException.class,
+            ClaimFailedException.class,
+            MissingPartitionException.class,
+            TimeLimitException.class);
 
     private final Function<Throwable, @Nullable FailureKind> usersWord;
     private final Mono<Boolean> databaseAnswers;
@@ -34,7 +42,7 @@ final class Classification {
         if (Causes.has(error, UnusableMessageException.class)) {
             return Mono.just(FailureKind.PERMANENT);
         }
-        FailureKind users = askUser(error);
+        FailureKind users = isOfTheEffect(error) ? askUser(error) : null;
         if (users != null) {
             return Mono.just(users);
         }
@@ -49,6 +57,11 @@ final class Classification {
         return mayBeTheTable
                 ? databaseAnswers.map(answers -> answers ? FailureKind.EFFECT : FailureKind.BROKEN_SETUP)
                 : Mono.just(kind);
+    }
+
+    /** Whether the user can have a word on it: what OnceFlux itself does beside the effect is not theirs to judge. */
+    private static boolean isOfTheEffect(Throwable error) {
+        return OF_ONCEFLUX.stream().noneMatch(own -> Causes.has(error, own));
     }
 
     static FailureKind byTypeOrState(Throwable error) {

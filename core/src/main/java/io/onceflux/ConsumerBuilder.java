@@ -30,6 +30,7 @@ public final class ConsumerBuilder<T> {
     private @Nullable Integer maxBatch;
     private boolean together;
     private Claims claims = Claims.in(ClaimTable.processedMessages());
+    private @Nullable RecentKeys recentKeys;
     private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
     private @Nullable Integer maxInFlight;
@@ -125,6 +126,15 @@ public final class ConsumerBuilder<T> {
     /** Where claims are kept, if not in a table of PostgreSQL. */
     public ConsumerBuilder<T> claims(Claims keptElsewhere) {
         this.claims = given("claims", keptElsewhere);
+        return this;
+    }
+
+    /**
+     * Finds duplicates of what this process has lately seen committed without asking the database. Default: none, the database is
+     * asked about every message.
+     */
+    public ConsumerBuilder<T> recentKeys(RecentKeys keys) {
+        this.recentKeys = given("recentKeys", keys);
         return this;
     }
 
@@ -263,6 +273,7 @@ public final class ConsumerBuilder<T> {
                 claims,
                 new Identify<>(consumer, idOf, orderOf),
                 theEffect,
+                recentKeys,
                 deadLetterTable,
                 health);
     }

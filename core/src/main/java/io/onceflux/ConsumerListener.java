@@ -8,8 +8,8 @@ import java.time.Duration;
  * <p>It is called on the thread that the event happened on, often a driver's event loop: it must not block. What it throws
  * is logged and changes nothing. Calls for different messages may come at the same time.
  *
- * <p>Every delivery that was taken in a flux ends in exactly one of {@link #onOutcome} and {@link #onDropped}. Every outcome is
- * followed by {@link #onSettled} or {@link #onUnsettled}.
+ * <p>Every delivery that was taken in a flux ends in exactly one of {@link #onOutcome} and {@link #onDropped}. Every outcome in a
+ * flux is followed by {@link #onSettled} or {@link #onUnsettled}.
  */
 public interface ConsumerListener {
 

@@ -7,7 +7,6 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
-import reactor.core.publisher.SignalType;
 
 /**
  * The way of a message: identify, lane, gather, attempt (claims and effects in one transaction), settle after the commit.
@@ -33,25 +32,16 @@ final class ConsumerPipeline<T> {
     }
 
     Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries) {
-        return Flux.defer(() -> {
-            Lifecycle.Count inFlight = new Lifecycle.Count();
-            return deliveries
-                    .takeUntilOther(lifecycle.stopRequested().then(inFlight.whenZero()))
-                    .doOnNext(delivery -> inFlight.up())
-                    .map(identify::identify)
-                    .transform(this::inLanes)
-                    .flatMap(
-                            batch -> toItsEnd(
-                                            handle(batch.items()), batch.items().size())
-                                    .doFinally(end -> {
-                                        inFlight.down(batch.items().size());
-                                        batch.done();
-                                    }),
-                            settings.lanes(),
-                            settings.maxBatch())
-                    .takeUntilOther(lifecycle.cutOff())
-                    .doOnDiscard(Message.class, message -> dropped(message));
-        });
+        return deliveries
+                .map(identify::identify)
+                .transform(this::inLanes)
+                .flatMap(
+                        batch -> toItsEnd(handle(batch.items()), batch.items().size())
+                                .doFinally(end -> batch.done()),
+                        settings.lanes(),
+                        settings.maxBatch())
+                .takeUntilOther(lifecycle.cutOff())
+                .doOnDiscard(Batch.class, batch -> dropped(batch));
     }
 
     private Flux<Batch<Message<T>>> inLanes(Flux<Message<T>> messages) {
@@ -60,7 +50,9 @@ final class ConsumerPipeline<T> {
                 message -> message.lane(settings.lanes()),
                 settings.lanes(),
                 settings.maxBatch(),
-                settings.maxInFlight());
+                settings.maxInFlight(),
+                lifecycle.stopRequested(),
+                this::dropped);
     }
 
     /** A transaction never waits, open, for a subscriber that is slow to ask for its outcomes. */
@@ -75,25 +67,29 @@ final class ConsumerPipeline<T> {
             return attempts.steps(work)
                     .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
                     .concatMapIterable(outcomes -> outcomes)
-                    .doFinally(end -> {
-                        if (end == SignalType.CANCEL) {
-                            attempts.close(work).forEach(this::dropped);
-                        }
+                    .doOnCancel(() -> {
+                        attempts.close(work);
+                        messages.forEach(this::dropped);
                     });
         });
     }
 
     private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
         return Flux.fromIterable(handled)
-                .flatMapSequential(
-                        one -> settle(one.message().delivery(), one.outcome(), start), Math.max(1, handled.size()))
+                .flatMapSequential(one -> settle(one.message(), one.outcome(), start), Math.max(1, handled.size()))
                 .collectList();
     }
 
-    private Mono<Outcome> settle(Delivery<T> delivery, @Nullable Outcome outcome, long start) {
+    private Mono<Outcome> settle(Message<T> message, @Nullable Outcome outcome, long start) {
         return Mono.defer(() -> {
+            Delivery<T> delivery = message.delivery();
             if (outcome == null) {
+                dropped(message);
                 return letGo(delivery);
+            }
+            if (!message.account()) {
+                return Mono.empty(); // Cut off in between: it is left to redelivery, which is a duplicate if it was
+                // applied.
             }
             settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
             return settling.settle(delivery, outcome.settlement()).thenReturn(outcome);
@@ -102,13 +98,23 @@ final class ConsumerPipeline<T> {
 
     /** Leaves a message that has no outcome to redelivery. */
     private Mono<Outcome> letGo(Delivery<T> delivery) {
-        settings.listener().onDropped(delivery);
         return delivery.isCurrent()
                 ? settling.settle(delivery, Settlement.requeue()).then(Mono.empty())
                 : Mono.empty();
     }
 
+    /** A batch that was emitted as the flux was cancelled. */
+    private void dropped(Batch<?> batch) {
+        for (Object item : batch.items()) {
+            if (item instanceof Message<?> message) {
+                dropped(message);
+            }
+        }
+    }
+
     private void dropped(Message<?> message) {
-        settings.listener().onDropped(message.delivery());
+        if (message.account()) {
+            settings.listener().onDropped(message.delivery());
+        }
     }
 }

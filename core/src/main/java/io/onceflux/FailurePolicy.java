@@ -27,8 +27,9 @@ import org.jspecify.annotations.Nullable;
  *     empty a queue into the dead letters. Default 100. Those without a usable key or payload become dead letters all
  *     the same, with a warning after as many, and those for which an effect throws {@link PermanentFailure} do not count. A held message goes on when another has been applied, or after a restart
  *     with the fault mended; for a queue that really is full of bad messages, raise the number.
- * @param classifier the user's own word on an exception, as it left the effect, asked before the SQLSTATE is looked at; null
- *     means "no opinion". Default: no opinion on any.
+ * @param classifier the user's own word on an exception of the effect, as it left the effect, or of the COMMIT if the server refused
+ *     it; asked before the SQLSTATE is looked at. Not asked when there was no connection, the claim failed, the COMMIT was not
+ *     answered, or the time limit passed. Null means "no opinion". Default: no opinion on any.
  */
 public record FailurePolicy(
         int maxAttempts,

@@ -6,13 +6,16 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
 import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Subscription;
 import reactor.core.CoreSubscriber;
 import reactor.core.Exceptions;
+import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.FluxOperator;
+import reactor.core.publisher.Mono;
 import reactor.core.publisher.Operators;
 import reactor.util.concurrent.Queues;
 import reactor.util.context.Context;
@@ -22,8 +25,8 @@ import reactor.util.context.Context;
  * idle lane emits at once what it gets.
  *
  * <p>A lane is busy from the emission of its batch until {@link Batch#done}. At most {@code maxInFlight} items are held, gathered or in
- * batches that are not done, whatever the number of keys; the source is asked for no more. Items that are gathered when the
- * flux is cancelled or fails are discarded ({@code Flux.doOnDiscard}).
+ * batches that are not done, whatever the number of keys; the source is asked for no more. Every item that the source emits is
+ * emitted in a batch, or told to {@code onDiscard} because the flux was cancelled or has failed.
  */
 final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>> {
 
@@ -31,24 +34,39 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
     private final int lanes;
     private final int maxBatch;
     private final int maxInFlight;
+    private final Mono<Void> stop;
+    private final Consumer<? super T> onDiscard;
 
     /**
      * @param laneOf the lane of an item, from 0 to {@code lanes - 1}
      * @param maxBatch the most items of a batch
      * @param maxInFlight the most items held
+     * @param stop once it has completed, the flux completes as soon as nothing is held; until then the source may go on
+     * @param onDiscard told an item that is not emitted; not by Reactor's discard hook, which what is done with the batches would see
+     *     too. It must not throw
      */
     GatherWhileBusy(
-            Flux<? extends T> source, ToIntFunction<? super T> laneOf, int lanes, int maxBatch, int maxInFlight) {
+            Flux<? extends T> source,
+            ToIntFunction<? super T> laneOf,
+            int lanes,
+            int maxBatch,
+            int maxInFlight,
+            Mono<Void> stop,
+            Consumer<? super T> onDiscard) {
         super(source);
         this.laneOf = laneOf;
         this.lanes = lanes;
         this.maxBatch = maxBatch;
         this.maxInFlight = maxInFlight;
+        this.stop = stop;
+        this.onDiscard = onDiscard;
     }
 
     @Override
     public void subscribe(CoreSubscriber<? super Batch<T>> actual) {
-        source.subscribe(new Gatherer<>(actual, laneOf, lanes, maxBatch, maxInFlight));
+        Gatherer<T> gatherer = new Gatherer<>(actual, laneOf, lanes, maxBatch, maxInFlight, onDiscard);
+        source.subscribe(gatherer);
+        stop.subscribe(gatherer.stopping);
     }
 
     /** Items of one lane, in the order of their arrival, at least one. */
@@ -104,10 +122,12 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         private final List<Lane<T>> lanes;
         private final int maxBatch;
         private final int maxInFlight;
+        private final Consumer<? super T> onDiscard;
         private final Queue<T> arrived;
         private final Queue<Batch<T>> takenBack =
                 Queues.<Batch<T>>unboundedMultiproducer().get();
         private final Queue<Lane<T>> ready = new ArrayDeque<>();
+        private final Stopping stopping = new Stopping(this);
         private Subscription upstream = Operators.emptySubscription();
         private int gathered;
         private int held;
@@ -125,7 +145,8 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 ToIntFunction<? super T> laneOf,
                 int lanes,
                 int maxBatch,
-                int maxInFlight) {
+                int maxInFlight,
+                Consumer<? super T> onDiscard) {
             this.actual = actual;
             this.laneOf = laneOf;
             this.lanes = new ArrayList<>(lanes);
@@ -134,6 +155,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             }
             this.maxBatch = maxBatch;
             this.maxInFlight = maxInFlight;
+            this.onDiscard = onDiscard;
             this.arrived = Queues.<T>unbounded(Math.min(maxInFlight, Queues.SMALL_BUFFER_SIZE))
                     .get();
         }
@@ -155,7 +177,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         @Override
         public void onNext(T item) {
             if (ended) {
-                Operators.onNextDropped(item, currentContext());
+                onDiscard.accept(item);
                 return;
             }
             arrived.offer(item);
@@ -191,6 +213,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         public void cancel() {
             over = true;
             upstream.cancel();
+            stopping.cancel();
             drain();
         }
 
@@ -208,9 +231,11 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 boolean last = ended; // Before what has arrived is taken, so that nothing arrives in between.
                 int freed = freeLanes();
                 takeArrived();
-                if (held > maxInFlight && !ended) {
+                if (!ended && (held > maxInFlight || (held == 0 && stopping.asked))) {
                     upstream.cancel();
-                    error = Exceptions.failWithOverflow("the source emitted more than it was asked for");
+                    error = held == 0
+                            ? null
+                            : Exceptions.failWithOverflow("the source emitted more than it was asked for");
                     ended = true;
                     last = true;
                 }
@@ -267,9 +292,21 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 lane.busy = true;
                 gathered -= batch.items.size();
                 emitted++;
-                actual.onNext(batch);
+                emit(batch);
             }
             long unused = Operators.produced(REQUESTED, this, emitted);
+        }
+
+        /** What Reactor throws instead of signalling it would otherwise stop every lane, without a word. */
+        private void emit(Batch<T> batch) {
+            try {
+                actual.onNext(batch);
+            } catch (Throwable thrown) {
+                over = true;
+                upstream.cancel();
+                stopping.cancel();
+                actual.onError(thrown);
+            }
         }
 
         private List<T> take(Queue<T> from) {
@@ -286,6 +323,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
 
         private void end() {
             over = true;
+            stopping.cancel();
             Throwable failure = error;
             if (failure == null) {
                 actual.onComplete();
@@ -298,9 +336,26 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             ready.clear();
             gathered = 0;
             for (Lane<T> lane : lanes) {
-                lane.gathered.forEach(item -> Operators.onDiscard(item, currentContext()));
+                lane.gathered.forEach(onDiscard);
                 lane.gathered.clear();
             }
+        }
+    }
+
+    /** Hears that the flux is to stop. */
+    private static final class Stopping extends BaseSubscriber<Void> {
+
+        private final Gatherer<?> gatherer;
+        private volatile boolean asked;
+
+        Stopping(Gatherer<?> gatherer) {
+            this.gatherer = gatherer;
+        }
+
+        @Override
+        protected void hookOnComplete() {
+            asked = true;
+            gatherer.drain();
         }
     }
 }

@@ -51,6 +51,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Claims claims,
             Identify<T> identify,
             EffectRunner<T> effect,
+            @Nullable RecentKeys recentKeys,
             @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
@@ -73,7 +74,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 progress,
                 startupCheck::snapshotIsolation,
                 lifecycle,
-                identify.isOrdered());
+                identify.isOrdered(),
+                recentKeys);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }

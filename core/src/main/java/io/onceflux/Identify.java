@@ -35,7 +35,7 @@ final class Identify<T> {
             }
             return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, key, e, 0);
+            return new Message<>(delivery, key, e, spread(System.identityHashCode(delivery)));
         }
     }
 

@@ -76,14 +76,9 @@ final class Lifecycle {
         }
 
         void down() {
-            down(1);
-        }
-
-        void down(int by) {
             Sinks.Empty<Void> reached = null;
             synchronized (this) {
-                count -= by;
-                if (count == 0) {
+                if (--count == 0) {
                     reached = zero;
                     zero = Sinks.empty();
                 }

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -9,12 +10,23 @@ import org.jspecify.annotations.Nullable;
  * @param key its key, or null if it has no usable one
  * @param unusable why it cannot be handled: no usable key, payload or lane; or null
  * @param order equal for messages with an equal ordering key; by it the lane is chosen
+ * @param accounted whether the listener has been told what became of it
  */
 record Message<T>(
         Delivery<T> delivery,
         @Nullable MessageKey key,
         @Nullable Throwable unusable,
-        int order) {
+        int order,
+        AtomicBoolean accounted) {
+
+    Message(Delivery<T> delivery, @Nullable MessageKey key, @Nullable Throwable unusable, int order) {
+        this(delivery, key, unusable, order, new AtomicBoolean());
+    }
+
+    /** True once: for who tells the listener what became of the message, its outcome or that it is left to redelivery. */
+    boolean account() {
+        return accounted.compareAndSet(false, true);
+    }
 
     int lane(int lanes) {
         return Math.floorMod(order, lanes);

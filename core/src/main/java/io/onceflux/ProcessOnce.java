@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import reactor.core.publisher.Mono;
 
@@ -27,16 +28,23 @@ final class ProcessOnce<T> {
      * One attempt at messages with different keys.
      *
      * @param timeLimit when the attempt is rolled back; it does not cut a COMMIT that was sent
+     * @param mayCommit asked when COMMIT is about to be sent; if it says no, the attempt is rolled back
      * @param culprit is told the message whose effect failed, where that can be known
      * @return the outcomes, in the order of the messages, after the commit
      */
-    Mono<List<Outcome>> attempt(List<Message<T>> messages, Duration timeLimit, Consumer<Message<T>> culprit) {
+    Mono<List<Outcome>> attempt(
+            List<Message<T>> messages, Duration timeLimit, BooleanSupplier mayCommit, Consumer<Message<T>> culprit) {
         List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
         return transactions.inTransaction(connection -> claims.claim(connection, keys, lockTimeout)
                 .onErrorMap(ClaimFailedException::new)
                 .flatMap(fresh -> effects(messages, fresh, connection, culprit))
                 .timeout(timeLimit)
-                .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit)));
+                .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit))
+                .doOnNext(outcomes -> {
+                    if (!mayCommit.getAsBoolean()) {
+                        throw new TimeLimitException(timeLimit);
+                    }
+                }));
     }
 
     private Mono<List<Outcome>> effects(

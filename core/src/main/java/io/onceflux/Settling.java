@@ -2,9 +2,9 @@ package io.onceflux;
 
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
-import reactor.core.publisher.SignalType;
 import reactor.util.retry.Retry;
 
 /** Tells the broker. A failure here never undoes an effect and never ends the stream: the redelivery is a duplicate. */
@@ -27,26 +27,36 @@ final class Settling {
      *     long as the delivery is current and the consumer is not stopping: giving it up would lose the message.
      */
     Mono<Void> settle(Delivery<?> delivery, Settlement settlement) {
-        Mono<Void> once = Mono.defer(() -> tell(delivery, settlement)).timeout(settings.settleLimit());
-        Mono<Void> settled = settlement instanceof Settlement.DeadLetter
-                ? once.retryWhen(Retry.from(failures -> failures.concatMap(
-                        failure -> nextTry(delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
-                : once;
-        return settled.doOnSuccess(done -> settings.listener().onSettled(delivery, settlement))
-                .onErrorResume(error -> {
-                    unsettled(delivery, settlement, error);
-                    return Mono.<Void>empty();
-                })
-                .doFinally(end -> {
-                    if (end == SignalType.CANCEL) {
-                        unsettled(delivery, settlement, new CancellationException("cut off before it was told"));
-                    }
-                });
+        return Mono.defer(() -> {
+            AtomicBoolean ended = new AtomicBoolean();
+            return told(ended, delivery, settlement)
+                    .doOnSuccess(done -> {
+                        if (ended.compareAndSet(false, true)) {
+                            settings.listener().onSettled(delivery, settlement);
+                        }
+                    })
+                    .onErrorResume(error -> {
+                        failed(ended, delivery, settlement, error);
+                        return Mono.empty();
+                    })
+                    .doOnCancel(() -> failed(
+                            ended, delivery, settlement, new CancellationException("cut off before it was told")));
+        });
     }
 
-    private void unsettled(Delivery<?> delivery, Settlement settlement, Throwable error) {
-        settings.listener().onSettleFailed(delivery, settlement, error);
-        settings.listener().onUnsettled(delivery, settlement);
+    private void failed(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error) {
+        if (ended.compareAndSet(false, true)) {
+            settings.listener().onSettleFailed(delivery, settlement, error);
+            settings.listener().onUnsettled(delivery, settlement);
+        }
+    }
+
+    private Mono<Void> told(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement) {
+        Mono<Void> once = Mono.defer(() -> tell(delivery, settlement)).timeout(settings.settleLimit());
+        return settlement instanceof Settlement.DeadLetter
+                ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure ->
+                        nextTry(ended, delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
+                : once;
     }
 
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
@@ -62,11 +72,15 @@ final class Settling {
         return delivery.settle(settlement);
     }
 
-    private Mono<Long> nextTry(Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {
+    private Mono<Long> nextTry(
+            AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {
         if (!delivery.isCurrent()) {
             return Mono.error(error);
         }
         settings.listener().onSettleFailed(delivery, settlement, error);
+        if (ended.get()) { // Cut off meanwhile: this must not be the last word.
+            settings.listener().onUnsettled(delivery, settlement);
+        }
         Duration pause =
                 settings.failurePolicy().backoff(FailureKind.INFRASTRUCTURE).after(failures);
         return Mono.firstWithSignal(Mono.delay(pause), stopRequested.then(Mono.error(error)));

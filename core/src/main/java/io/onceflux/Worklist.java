@@ -91,9 +91,13 @@ final class Worklist<T> {
         return null;
     }
 
-    /** When the first of those that have to wait may be attempted. */
-    synchronized long readyAt() {
-        return parts.stream().mapToLong(Part::notBefore).min().orElse(Long.MIN_VALUE);
+    /** When the first of those that have to wait may be attempted; now if none has to. */
+    synchronized long readyAt(long now) {
+        return parts.stream()
+                .mapToLong(Part::notBefore)
+                .filter(time -> time > now)
+                .min()
+                .orElse(now);
     }
 
     List<Message<T>> copiesOf(Message<T> message) {
@@ -101,13 +105,12 @@ final class Worklist<T> {
         return key == null ? List.of() : copies.getOrDefault(key, List.of());
     }
 
-    /** Takes a part off the list, as its messages have their outcome; false if {@link #close} came first. */
-    synchronized boolean finish(Part<T> part) {
+    /** Takes a part off the list, as its messages have their outcome. */
+    synchronized void finish(Part<T> part) {
         int at = indexOf(part);
         if (at >= 0) {
             parts.remove(at);
         }
-        return at >= 0;
     }
 
     /** The part has to be attempted again, with what is known of it now; false if {@link #close} came first. */
@@ -121,26 +124,31 @@ final class Worklist<T> {
 
     /** Takes off a part those whose channel is lost, and the copies of those. */
     synchronized List<Message<T>> dropLost(Part<T> part) {
-        List<Message<T>> lost = new ArrayList<>();
-        List<Message<T>> rest = new ArrayList<>();
-        for (Message<T> message : part.messages) {
-            if (message.delivery().isCurrent()) {
-                rest.add(message);
-            } else {
-                lost.add(message);
-                lost.addAll(copiesOf(message));
-            }
-        }
+        List<Message<T>> lost = part.messages.stream()
+                .filter(message -> !message.delivery().isCurrent())
+                .toList();
+        take(part, lost);
+        List<Message<T>> withCopies = new ArrayList<>(lost);
+        lost.forEach(message -> withCopies.addAll(copiesOf(message)));
+        return withCopies;
+    }
+
+    /** Takes some messages off a part. */
+    synchronized void take(Part<T> part, List<Message<T>> some) {
         int at = indexOf(part);
         if (at < 0) {
-            return List.of();
+            return;
         }
+        Set<MessageKey> gone = new HashSet<>();
+        some.forEach(message -> gone.add(message.requireKey()));
+        List<Message<T>> rest = part.messages.stream()
+                .filter(message -> !gone.contains(message.requireKey()))
+                .toList();
         if (rest.isEmpty()) {
             parts.remove(at);
         } else {
             parts.set(at, new Part<>(rest, judges.apply(rest), part.attempts, part.notBefore));
         }
-        return lost;
     }
 
     /** Splits a part around the message that failed, or in the middle where it is not known which one did. */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import java.time.Duration;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -102,6 +103,19 @@ class ClassificationTest {
     void theUsersWordComesFirst() {
         Classification own = new Classification(error -> FailureKind.CONFLICT, Mono.just(true));
         assertThat(own.kindOf(DatabaseErrors.withState("23505")).block()).isEqualTo(FailureKind.CONFLICT);
+    }
+
+    @Test
+    void theUserIsAskedAboutTheEffectAloneAndNotAboutWhatOnceFluxDoesBesideIt() {
+        Classification own = new Classification(error -> FailureKind.PERMANENT, Mono.just(false));
+        assertThat(Stream.of(
+                                new UnknownCommitException(new RuntimeException()),
+                                new NoConnectionException(new RuntimeException()),
+                                new ProcessOnce.ClaimFailedException(DatabaseErrors.withState("08006")),
+                                new ProcessOnce.TimeLimitException(Duration.ofSeconds(1)))
+                        .map(RuntimeException::new)
+                        .map(error -> own.kindOf(error).block()))
+                .containsOnly(FailureKind.INFRASTRUCTURE);
     }
 
     @Test

@@ -5,6 +5,7 @@ import org.reactivestreams.Publisher;
 import org.reactivestreams.tck.PublisherVerification;
 import org.reactivestreams.tck.TestEnvironment;
 import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 /** The Reactive Streams TCK: every batch is done as soon as it is seen. */
 public class GatherWhileBusyTckTest extends PublisherVerification<Batch<Long>> {
@@ -23,12 +24,14 @@ public class GatherWhileBusyTckTest extends PublisherVerification<Batch<Long>> {
                     return n + 1;
                 })
                 : Flux.range(0, (int) elements).map(Integer::longValue);
-        return new GatherWhileBusy<>(numbers, n -> (int) (n % LANES), LANES, 1, 16).doOnNext(Batch::done);
+        return new GatherWhileBusy<>(numbers, n -> (int) (n % LANES), LANES, 1, 16, Mono.never(), n -> {})
+                .doOnNext(Batch::done);
     }
 
     @Override
     public Publisher<Batch<Long>> createFailedPublisher() {
-        return new GatherWhileBusy<>(Flux.<Long>error(new IllegalStateException("fails")), n -> 0, LANES, 1, 16);
+        return new GatherWhileBusy<>(
+                Flux.<Long>error(new IllegalStateException("fails")), n -> 0, LANES, 1, 16, Mono.never(), n -> {});
     }
 
     @Override

@@ -1,7 +1,6 @@
 package io.onceflux;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.GatherWhileBusy.Batch;
@@ -17,9 +16,11 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.reactivestreams.Subscription;
+import reactor.core.Disposable;
 import reactor.core.publisher.BaseSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 import reactor.core.scheduler.Schedulers;
 import reactor.test.publisher.TestPublisher;
 
@@ -28,13 +29,13 @@ class GatherWhileBusyTest {
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     private final TestPublisher<Integer> source = TestPublisher.create();
+    private final Sinks.Empty<Void> stop = Sinks.empty();
     private final List<Integer> discarded = new ArrayList<>();
 
     /** The lane of a number is its last digit. */
     private Seen subscribe(int lanes, int maxBatch, int maxInFlight) {
         Seen seen = new Seen();
-        new GatherWhileBusy<>(source.flux(), n -> n % 10, lanes, maxBatch, maxInFlight)
-                .doOnDiscard(Integer.class, discarded::add)
+        new GatherWhileBusy<>(source.flux(), n -> n % 10, lanes, maxBatch, maxInFlight, stop.asMono(), discarded::add)
                 .subscribe(seen);
         return seen;
     }
@@ -179,12 +180,50 @@ class GatherWhileBusyTest {
     @Test
     void aSourceThatEmitsMoreThanItWasAskedForIsAnError() {
         TestPublisher<Integer> wild = TestPublisher.createNoncompliant(TestPublisher.Violation.REQUEST_OVERFLOW);
-        Flux<Batch<Integer>> batches = new GatherWhileBusy<>(wild.flux(), n -> 0, 1, 1, 2);
-        assertThatThrownBy(() -> batches.doOnSubscribe(subscription -> Schedulers.parallel()
-                                .schedule(() -> IntStream.range(0, 100).forEach(wild::next)))
-                        .concatMap(batch -> Mono.never())
-                        .blockLast(LIMIT))
-                .hasMessageContaining("more than it was asked for");
+        Seen seen = new Seen();
+        new GatherWhileBusy<>(wild.flux(), n -> 0, 1, 1, 2, stop.asMono(), discarded::add).subscribe(seen);
+        seen.request(Long.MAX_VALUE);
+        wild.next(0, 1, 2, 3);
+        assertThat(seen.ends).singleElement().asString().contains("more than it was asked for");
+        assertThat(discarded).containsExactly(1, 2);
+    }
+
+    /** Reactor throws errors of the JVM at who signals. */
+    @Test
+    void whatASubscriberThrowsEndsTheFluxInsteadOfStoppingEveryLane() {
+        List<Throwable> errors = new ArrayList<>();
+        Disposable running = new GatherWhileBusy<>(source.flux(), n -> 0, 1, 1, 5, stop.asMono(), discarded::add)
+                .map(batch -> {
+                    throw new StackOverflowError("deep");
+                })
+                .subscribe(batch -> {}, errors::add);
+        source.next(0);
+        assertThat(errors).singleElement().isInstanceOf(StackOverflowError.class);
+        assertThat(running.isDisposed()).isTrue();
+        source.assertCancelled();
+    }
+
+    @Test
+    void askedToStopItGoesOnWhileAnythingIsHeldAndThenCompletes() {
+        Seen seen = subscribe(1, 1, 5);
+        seen.request(Long.MAX_VALUE);
+        source.next(0);
+        stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+        source.next(10);
+        seen.batches.get(0).done();
+        assertThat(seen.ends).isEmpty();
+        source.assertNotCancelled();
+        seen.batches.get(1).done();
+        assertThat(seen.ends).containsExactly("complete");
+        source.assertCancelled();
+        assertThat(discarded).isEmpty();
+    }
+
+    @Test
+    void askedToStopWhileItIsIdleItCompletesAtOnce() {
+        Seen seen = subscribe(1, 1, 5);
+        stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+        assertThat(seen.ends).containsExactly("complete");
     }
 
     /** Signals from many threads at once: nothing lost, nothing twice, nothing out of order, no lane at work twice, bounded. */
@@ -206,7 +245,7 @@ class GatherWhileBusyTest {
                         throw new AssertionError("more than %d are held".formatted(maxInFlight));
                     }
                 });
-        new GatherWhileBusy<>(items, item -> item % lanes, lanes, maxBatch, maxInFlight)
+        new GatherWhileBusy<>(items, item -> item % lanes, lanes, maxBatch, maxInFlight, Mono.never(), item -> {})
                 .flatMap(
                         batch -> Mono.fromRunnable(() -> {
                                     int lane = batch.items().get(0) % lanes;
@@ -244,7 +283,7 @@ class GatherWhileBusyTest {
                 .publishOn(Schedulers.boundedElastic(), 1)
                 .map(Item::new)
                 .doOnNext(taken::add);
-        new GatherWhileBusy<>(items, item -> item.number() % 4, 4, 3, 32)
+        new GatherWhileBusy<>(items, item -> item.number() % 4, 4, 3, 32, Mono.never(), thrownAway::add)
                 .doOnNext(batch -> emitted.addAll(batch.items()))
                 .flatMap(
                         batch -> Mono.just(batch)
@@ -253,7 +292,6 @@ class GatherWhileBusyTest {
                         4,
                         1)
                 .take(1 + ThreadLocalRandom.current().nextInt(500))
-                .doOnDiscard(Item.class, thrownAway::add)
                 .then()
                 .block(LIMIT);
         await().untilAsserted(() -> {

@@ -11,10 +11,12 @@ import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 
 /** A server of its own, which is terminated, killed, stalled and replaced under load: everything is applied once afterwards. */
 class OutageTest {
@@ -115,6 +117,34 @@ class OutageTest {
 
         assertEverythingIsAppliedOnce(outcomes);
         assertThat(listener.resumed).hasPositiveValue();
+    }
+
+    @Test
+    void aCallerIsAnsweredInItsBudgetByAServerThatStalls() {
+        Sinks.Empty<Void> inEffect = Sinks.empty();
+        IdempotentConsumer<Order> webhook = orders((order, db) -> order.note(db)
+                        .doOnSuccess(done -> inEffect.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST))
+                        .then(Mono.delay(Duration.ofMillis(200)))
+                        .then(order.apply(db)))
+                .processBudget(Duration.ofSeconds(2))
+                .build(pool);
+        CompletableFuture<Outcome> midway =
+                webhook.process(TestDelivery.order("midway")).toFuture();
+        inEffect.asMono().block(Duration.ofSeconds(20));
+        service.freeze();
+        try {
+            CompletableFuture<Outcome> late =
+                    webhook.process(TestDelivery.order("late")).toFuture();
+            await().atMost(Duration.ofSeconds(5)).until(() -> midway.isDone() && late.isDone());
+            assertThat(Stream.of(midway, late).map(CompletableFuture::join).map(Consumers::failureOf))
+                    .extracting(Failure::kind)
+                    .containsOnly(FailureKind.INFRASTRUCTURE);
+        } finally {
+            service.thaw();
+        }
+        await().untilAsserted(() -> assertThat(
+                        webhook.process(TestDelivery.order("midway")).block())
+                .isInstanceOf(Outcome.Applied.class));
     }
 
     @Test

@@ -50,6 +50,22 @@ class UnknownCommitTest {
     }
 
     @Test
+    void aUserWhoCallsEveryErrorPermanentIsNotAskedAboutIt() {
+        proxy.toCutAfter.set(1);
+        TestDelivery<Order> delivery = TestDelivery.order("1");
+        Outcome outcome = run(
+                orders(Order::apply)
+                        .failurePolicy(Consumers.policy()
+                                .classifying(error -> FailureKind.PERMANENT)
+                                .build())
+                        .build(pool),
+                delivery);
+        assertThat(outcome).isInstanceOf(Outcome.Duplicate.class);
+        assertThat(delivery.isAcknowledged()).isTrue();
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
     void manyUnknownCommitsUnderLoadLoseNothingAndDoubleNothing() {
         List<TestDelivery<Order>> deliveries = TestDelivery.orders("u", 60);
         proxy.toCutAfter.set(10);

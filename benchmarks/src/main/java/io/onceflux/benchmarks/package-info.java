@@ -1,4 +1,4 @@
-/** What the claim costs, measured. */
+/** What once costs, measured: the command, and what it measures. */
 @NullMarked
 package io.onceflux.benchmarks;
 

@@ -25,7 +25,8 @@ final class CrashingService {
         Moment moment = Moment.valueOf(args[3]);
         IdempotentConsumer<Order> consumer = IdempotentConsumer.<Order>named("loyalty")
                 .identifiedByMessageId()
-                .lanes(8)
+                .lanes(Integer.parseInt(args[4]))
+                .maxBatch(Integer.parseInt(args[5]))
                 .effect((order, db) ->
                         order.apply(db).then(moment == Moment.EFFECT_WRITTEN ? stand(moment) : Mono.empty()))
                 .build(ConnectionFactories.get(

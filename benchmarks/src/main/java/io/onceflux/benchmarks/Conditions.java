@@ -1,0 +1,85 @@
+package io.onceflux.benchmarks;
+
+import com.sun.management.OperatingSystemMXBean;
+import com.zaxxer.hikari.HikariDataSource;
+import io.netty.buffer.ByteBuf;
+import io.r2dbc.postgresql.PostgresqlConnectionFactory;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.springframework.amqp.rabbit.core.RabbitTemplate;
+import org.springframework.core.SpringVersion;
+import reactor.core.publisher.Flux;
+
+/** What has to be known about a figure: the machine, the versions, the command. */
+final class Conditions {
+
+    private static final OperatingSystemMXBean SYSTEM =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+
+    private Conditions() {}
+
+    /** How many processes had work in the last minute, as the operating system counts; before anything is started here. */
+    static double load() {
+        return SYSTEM.getSystemLoadAverage();
+    }
+
+    /** Whether so much was going on beside that figures are worth nothing. */
+    static boolean isBusy(double load) {
+        return load > 0.5 * SYSTEM.getAvailableProcessors();
+    }
+
+    static Map<String, String> describe(String command, double load, Servers servers) {
+        Map<String, String> conditions = new LinkedHashMap<>();
+        conditions.put("Command", command);
+        conditions.put("Date", LocalDate.now(ZoneOffset.UTC).toString());
+        conditions.put("Commit", System.getProperty("onceflux.commit", "unknown"));
+        conditions.put("Processor", SYSTEM.getAvailableProcessors() + " x " + processor());
+        conditions.put("Memory", "%d GB".formatted(Math.round(SYSTEM.getTotalMemorySize() / 1e9)));
+        conditions.put("System", System.getProperty("os.name") + " " + System.getProperty("os.version"));
+        conditions.put("Load before", "%.1f".formatted(load));
+        conditions.put("Java", System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"));
+        conditions.putAll(servers.versions());
+        conditions.put("Spring Framework", String.valueOf(SpringVersion.getVersion()));
+        conditions.put("Spring AMQP", versionOf(RabbitTemplate.class));
+        conditions.put("Reactor", versionOf(Flux.class));
+        conditions.put("Netty", versionOf(ByteBuf.class));
+        conditions.put("r2dbc-postgresql", versionOf(PostgresqlConnectionFactory.class));
+        conditions.put("HikariCP", versionOf(HikariDataSource.class));
+        conditions.put("JMH", versionOf(Benchmark.class));
+        return conditions;
+    }
+
+    /** From the manifest, or from the name of the jar, which Maven gave it. */
+    private static String versionOf(Class<?> type) {
+        String version = type.getPackage().getImplementationVersion();
+        if (version != null) {
+            return version;
+        }
+        Path jar =
+                Path.of(type.getProtectionDomain().getCodeSource().getLocation().getPath());
+        return String.valueOf(jar.getFileName()).replaceAll("^.*?-(\\d.*)\\.jar$", "$1");
+    }
+
+    private static String processor() {
+        Path linux = Path.of("/proc/cpuinfo");
+        if (Files.exists(linux)) {
+            try {
+                return Files.readAllLines(linux).stream()
+                        .filter(line -> line.startsWith("model name"))
+                        .map(line -> line.replaceAll("^.*?:\\s*", ""))
+                        .findFirst()
+                        .orElse(System.getProperty("os.arch"));
+            } catch (IOException e) {
+                return System.getProperty("os.arch");
+            }
+        }
+        return System.getProperty("os.arch");
+    }
+}

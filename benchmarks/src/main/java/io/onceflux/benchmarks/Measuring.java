@@ -1,0 +1,116 @@
+package io.onceflux.benchmarks;
+
+import io.onceflux.benchmarks.report.Measurements;
+import io.onceflux.benchmarks.turns.Fork;
+import io.onceflux.benchmarks.turns.InTurns;
+import io.onceflux.benchmarks.turns.Latencies;
+import io.onceflux.benchmarks.turns.Sizes;
+import io.onceflux.benchmarks.turns.SmallHeap;
+import io.onceflux.benchmarks.variant.Case;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import org.HdrHistogram.Histogram;
+
+/** Carries a {@link Plan} out. */
+final class Measuring {
+
+    /** The same for all that is compared. The collector is the better one for all of them where cores are few. */
+    private static final List<String> JVM = List.of("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC");
+
+    private static final List<Double> PERCENTILES = List.of(50.0, 90.0, 99.0, 99.9, 100.0);
+
+    private final Plan plan;
+    private final Duration warmUp;
+    private final Path results;
+    private final String command;
+    private final long start = System.nanoTime();
+    private final Map<String, Map<String, List<Double>>> rates = new LinkedHashMap<>();
+    private final Map<String, Map<String, Map<String, List<Double>>>> latencies = new LinkedHashMap<>();
+    private final Map<String, Map<String, Long>> sizes = new LinkedHashMap<>();
+
+    Measuring(Plan plan, Duration warmUp, Path results, String command) {
+        this.plan = plan;
+        this.warmUp = warmUp;
+        this.results = results;
+        this.command = command;
+    }
+
+    Measurements run() throws Exception {
+        double load = Conditions.load();
+        sayWhatIsMissing();
+        try (Servers servers = new Servers()) {
+            for (Part part : plan.parts()) {
+                run(part, servers);
+            }
+            List<Long> heap = List.of();
+            if (plan.millionsOfKeys() > 0) {
+                say(Plan.SMALL_HEAP, plan.millionsOfKeys() + " million distinct keys");
+                heap = SmallHeap.measure(plan.millionsOfKeys(), results.resolve(Plan.SMALL_HEAP));
+            }
+            return new Measurements(
+                    Conditions.describe(command, load, servers),
+                    Conditions.isBusy(load),
+                    rates,
+                    latencies,
+                    sizes,
+                    heap);
+        }
+    }
+
+    private void run(Part part, Servers servers) throws IOException {
+        Path folder = results.resolve(part.name());
+        if (part.needsRabbit()) {
+            servers.startRabbit();
+        }
+        Map<Case, List<Double>> measured = new InTurns(
+                        warmUp, part.slice(), part.rounds(), JVM, folder, line -> say(part.name(), line))
+                .measure(part.forks(), part.needsPostgres() ? servers::newSite : Servers::nowhere);
+        Map<String, List<Double>> ofPart = new LinkedHashMap<>();
+        for (Map.Entry<Case, List<Double>> each : measured.entrySet()) {
+            Case what = each.getKey();
+            ofPart.put(what.toString(), each.getValue());
+            keepLatencies(part, what, new Latencies(folder).of(what));
+            Map<String, Long> bytes = new Sizes(folder).of(what);
+            if (!bytes.isEmpty()) {
+                sizes.put(what.toString(), bytes);
+            }
+        }
+        rates.put(part.name(), ofPart);
+    }
+
+    private void keepLatencies(Part part, Case what, List<Histogram> rounds) {
+        if (what.load() == Case.Load.FULL || rounds.isEmpty()) {
+            return;
+        }
+        Map<String, List<Double>> percentiles = new LinkedHashMap<>();
+        for (double percentile : PERCENTILES) {
+            percentiles.put(
+                    "%s".formatted(percentile).replaceAll("\\.0$", ""),
+                    rounds.stream()
+                            .map(round -> round.getValueAtPercentile(percentile) / 1e6)
+                            .toList());
+        }
+        latencies.computeIfAbsent(part.name(), name -> new LinkedHashMap<>()).put(what.toString(), percentiles);
+    }
+
+    private void sayWhatIsMissing() {
+        Set<String> missing = new TreeSet<>();
+        for (Part part : plan.parts()) {
+            for (Fork fork : part.forks()) {
+                fork.cases().forEach(one -> missing.addAll(one.missing()));
+            }
+        }
+        missing.forEach(what -> System.out.println("Not measured, because the core does not have it yet: " + what));
+    }
+
+    private void say(String part, String line) {
+        System.out.printf("%4d s  %s: %s%n", TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - start), part, line);
+    }
+}

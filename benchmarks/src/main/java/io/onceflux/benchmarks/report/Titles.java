@@ -1,0 +1,68 @@
+package io.onceflux.benchmarks.report;
+
+import java.util.List;
+import java.util.Map;
+
+/** What cases and parts are called where people read. */
+final class Titles {
+
+    private static final Map<String, String> WAYS = Map.ofEntries(
+            Map.entry("jdbc", "JDBC loop"),
+            Map.entry("by-hand-per-message", "Spring R2DBC by hand, a message at a time"),
+            Map.entry("by-hand-grouped", "Spring R2DBC by hand, grouped"),
+            Map.entry("by-hand-set-based", "Spring R2DBC by hand, set-based"),
+            Map.entry("per-message", "OnceFlux, a message at a time"),
+            Map.entry("grouped", "OnceFlux, grouped"),
+            Map.entry("set-based", "OnceFlux, set-based"),
+            Map.entry("pipeline-per-message", "Pipeline alone, a message at a time"),
+            Map.entry("pipeline", "Pipeline alone, grouped"),
+            Map.entry("spring-amqp", "Spring AMQP + JdbcTemplate"),
+            Map.entry("rabbit-per-message", "OnceFlux, a message at a time"),
+            Map.entry("rabbit-grouped", "OnceFlux, grouped"),
+            Map.entry("rabbit-set-based", "OnceFlux, set-based"),
+            Map.entry("claims", "Claims"));
+
+    private static final Map<String, String> PARTS = Map.of(
+            "database", "From memory into PostgreSQL",
+            "rabbit", "From RabbitMQ into PostgreSQL",
+            "pipeline", "The pipeline alone",
+            "latency", "Latency at half load",
+            "duplicates", "Shares of duplicates",
+            "lanes", "Lanes and messages a transaction",
+            "table", "Size of the claim table");
+
+    private Titles() {}
+
+    static String ofPart(String part) {
+        return PARTS.getOrDefault(part, part);
+    }
+
+    static String of(String what) {
+        List<String> parts = List.of(what.split("/", -1));
+        StringBuilder title = new StringBuilder(WAYS.getOrDefault(parts.get(0), parts.get(0)));
+        for (String setting : parts.subList(1, parts.size())) {
+            title.append(", ").append(setting(setting));
+        }
+        return title.toString();
+    }
+
+    private static String setting(String setting) {
+        String value = valueOf(setting);
+        return switch (setting.replaceAll("=.*", "")) {
+            case "lanes" -> value + (value.equals("1") ? " lane" : " lanes");
+            case "batch" -> "up to " + value + " a transaction";
+            case "duplicates" -> value + " % duplicates";
+            case "without-claim" -> "without the claim";
+            case "recent-keys" -> "RecentKeys";
+            case "rows" -> "%,d rows before".formatted(Long.valueOf(value));
+            case "half-load" -> "at half its maximum";
+            case "half-load-of-jdbc" -> "at half the JDBC loop's maximum";
+            default -> setting;
+        };
+    }
+
+    /** What is behind the equals sign. */
+    static String valueOf(String setting) {
+        return setting.substring(setting.indexOf('=') + 1);
+    }
+}

@@ -1,0 +1,48 @@
+package io.onceflux.benchmarks.turns;
+
+import io.onceflux.benchmarks.variant.Case;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * A JVM of JMH that measures some cases, one an iteration, in this order again and again.
+ *
+ * <p>Cases of the same code share a fork: they need the same warm-up.
+ */
+public record Fork(List<Case> cases) {
+
+    private static final String SEPARATOR = " ";
+
+    public Fork {
+        cases = List.copyOf(cases);
+    }
+
+    public static Fork of(String... cases) {
+        return new Fork(Stream.of(cases).map(Case::parse).toList());
+    }
+
+    /** As a parameter of JMH. */
+    String asText() {
+        return cases.stream().map(Case::toString).collect(Collectors.joining(SEPARATOR));
+    }
+
+    static Fork parse(String text) {
+        return of(text.split(SEPARATOR, -1));
+    }
+
+    /** The same without the cases that the core cannot do yet. */
+    Fork available() {
+        return new Fork(cases.stream().filter(one -> one.missing().isEmpty()).toList());
+    }
+
+    /** The case of an iteration, from 0. */
+    Case caseOf(int iteration) {
+        return cases.get(iteration % cases.size());
+    }
+
+    @Override
+    public String toString() {
+        return asText();
+    }
+}

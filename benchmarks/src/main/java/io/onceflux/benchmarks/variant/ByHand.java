@@ -1,0 +1,84 @@
+package io.onceflux.benchmarks.variant;
+
+import io.onceflux.benchmarks.scenario.Books;
+import io.onceflux.benchmarks.scenario.Credit;
+import io.onceflux.benchmarks.scenario.Order;
+import io.onceflux.benchmarks.scenario.Orders;
+import io.onceflux.benchmarks.scenario.Site;
+import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.springframework.r2dbc.connection.R2dbcTransactionManager;
+import org.springframework.r2dbc.core.DatabaseClient;
+import org.springframework.transaction.reactive.TransactionalOperator;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/**
+ * The effect in Spring's reactive transaction and nothing else: no claim, no retries, no order. What the same work costs where
+ * nobody looks for duplicates, and about the most that any way over R2DBC can reach.
+ */
+final class ByHand implements Variant {
+
+    private final Case what;
+    private final Books books;
+    private final ConnectionPool connections;
+    private final DatabaseClient db;
+    private final TransactionalOperator transaction;
+    private final Orders orders = new Orders(0);
+    private final Loops loops;
+    private final long[] next;
+
+    ByHand(Case what, Site site) {
+        this.what = what;
+        this.books = Books.open(site);
+        this.connections = Connections.pool(site, what.lanes());
+        this.db = DatabaseClient.create(connections);
+        this.transaction = TransactionalOperator.create(new R2dbcTransactionManager(connections));
+        this.loops = new Loops(what.lanes());
+        this.next = IntStream.range(0, what.lanes()).asLongStream().toArray();
+    }
+
+    @Override
+    public long run(Duration time) {
+        return loops.run(time, this::transaction);
+    }
+
+    private Mono<Integer> transaction(int lane) {
+        List<Order> group = group(lane);
+        return transaction.transactional(effect(group)).thenReturn(group.size());
+    }
+
+    private Mono<Void> effect(List<Order> group) {
+        return what.way().grouping() == Grouping.SET_BASED
+                ? Credit.all(group, db)
+                : Flux.fromIterable(group)
+                        .concatMap(order -> Credit.one(order, db))
+                        .then();
+    }
+
+    /** Lanes have no customers in common, so they never wait for each other; as with OnceFlux. */
+    private List<Order> group(int lane) {
+        long first = next[lane];
+        next[lane] += (long) what.batch() * what.lanes();
+        return IntStream.range(0, what.batch())
+                .mapToObj(i -> orders.message(first + (long) i * what.lanes()))
+                .toList();
+    }
+
+    @Override
+    public void rest() {
+        loops.rest();
+    }
+
+    @Override
+    public void audit() {
+        books.requireOnce(loops.done(), false);
+    }
+
+    @Override
+    public void close() {
+        connections.dispose();
+    }
+}

@@ -1,0 +1,114 @@
+package io.onceflux.benchmarks.variant;
+
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * What is measured as one figure: a way, and how it differs from that way's usual set-up.
+ *
+ * <p>It is written {@code way}, or {@code way/setting/...}, such as {@code grouped/duplicates=50/recent-keys}; these names are in
+ * the reports.
+ *
+ * @param lanes how many transactions side by side
+ * @param batch how many messages in one at most
+ * @param duplicates how many of 100 messages are copies
+ * @param claims false for the same without the claim
+ * @param recentKeys whether a filter in memory is in front of the claims
+ * @param rows how many claims are in the table before
+ * @param load how the messages come
+ */
+public record Case(
+        Way way, int lanes, int batch, int duplicates, boolean claims, boolean recentKeys, long rows, Load load) {
+
+    /** How the messages come. */
+    public enum Load {
+        /** As fast as they are taken. */
+        FULL,
+        /** At half the rate that this way takes at full load. */
+        HALF,
+        /** At half the rate that the JDBC loop takes at full load. */
+        HALF_OF_JDBC
+    }
+
+    public static Case parse(String text) {
+        String[] parts = text.split("/", -1);
+        Way way = Way.of(parts[0]);
+        int lanes = way.lanes();
+        int batch = way.batch();
+        int duplicates = 0;
+        boolean claims = true;
+        boolean recentKeys = false;
+        long rows = 0;
+        Load load = Load.FULL;
+        for (int i = 1; i < parts.length; i++) {
+            String setting = parts[i];
+            switch (setting.replaceAll("=.*", "")) {
+                case "lanes" -> lanes = number(setting);
+                case "batch" -> batch = number(setting);
+                case "duplicates" -> duplicates = number(setting);
+                case "without-claim" -> claims = false;
+                case "recent-keys" -> recentKeys = true;
+                case "rows" -> rows = number(setting);
+                case "half-load" -> load = Load.HALF;
+                case "half-load-of-jdbc" -> load = Load.HALF_OF_JDBC;
+                default -> throw new IllegalArgumentException("A case has no setting '" + setting + "'");
+            }
+        }
+        return new Case(way, lanes, batch, duplicates, claims, recentKeys, rows, load);
+    }
+
+    private static int number(String setting) {
+        return Integer.parseInt(setting.substring(setting.indexOf('=') + 1));
+    }
+
+    /** What the core cannot do yet; empty for a case that can be measured. */
+    public Set<String> missing() {
+        Set<String> missing = new TreeSet<>();
+        if (recentKeys && !Grouping.RECENT_KEYS_ARE_THERE) {
+            missing.add("RecentKeys");
+        }
+        return missing;
+    }
+
+    /** The case whose full load this one has half of. */
+    public Case reference() {
+        Way whose = load == Load.HALF_OF_JDBC ? Way.JDBC : way;
+        return new Case(
+                whose,
+                load == Load.HALF_OF_JDBC ? whose.lanes() : lanes,
+                load == Load.HALF_OF_JDBC ? whose.batch() : batch,
+                duplicates,
+                claims,
+                recentKeys,
+                rows,
+                Load.FULL);
+    }
+
+    @Override
+    public String toString() {
+        StringBuilder text = new StringBuilder(way.toString());
+        if (lanes != way.lanes()) {
+            text.append("/lanes=").append(lanes);
+        }
+        if (batch != way.batch()) {
+            text.append("/batch=").append(batch);
+        }
+        if (duplicates != 0) {
+            text.append("/duplicates=").append(duplicates);
+        }
+        if (!claims) {
+            text.append("/without-claim");
+        }
+        if (recentKeys) {
+            text.append("/recent-keys");
+        }
+        if (rows != 0) {
+            text.append("/rows=").append(rows);
+        }
+        return switch (load) {
+            case FULL -> text.toString();
+            case HALF -> text.append("/half-load").toString();
+            case HALF_OF_JDBC -> text.append("/half-load-of-jdbc").toString();
+        };
+    }
+}

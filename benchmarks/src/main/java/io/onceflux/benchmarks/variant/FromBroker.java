@@ -1,0 +1,106 @@
+package io.onceflux.benchmarks.variant;
+
+import io.onceflux.benchmarks.scenario.Books;
+import io.onceflux.benchmarks.scenario.Orders;
+import io.onceflux.benchmarks.scenario.Site;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * End to end: a queue is filled with as many messages as take about the time, then consumed to its end. What it takes to fill the
+ * queue, to connect and to begin is not measured; nor is anybody publishing meanwhile.
+ */
+abstract class FromBroker implements Variant {
+
+    private static final long FIRST_FILLING = 500;
+    private static final int STEEPEST = 8;
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private final BrokerQueue queue;
+    private final Books books;
+    private final LongAdder done = new LongAdder();
+    private final AtomicReference<@Nullable Throwable> error = new AtomicReference<>();
+    private double perSecond;
+    private long last;
+
+    FromBroker(Case what, Site site) {
+        this.queue = new BrokerQueue(site, new Orders(what.duplicates()));
+        this.books = Books.open(site);
+    }
+
+    final String queueName() {
+        return queue.name();
+    }
+
+    /** Begins to consume. */
+    abstract void connect();
+
+    /** Consumes no more. */
+    abstract void disconnect();
+
+    final void oneDone() {
+        done.increment();
+    }
+
+    final void failed(Throwable e) {
+        error.set(e);
+    }
+
+    @Override
+    public final void prepare(Duration time) {
+        long wanted = (long) (perSecond * time.toNanos() / 1e9);
+        last = last == 0 ? FIRST_FILLING : Math.max(FIRST_FILLING, Math.min(wanted, last * STEEPEST));
+        queue.fill(last);
+        connect();
+        await(queue.published() - last + 1);
+    }
+
+    @Override
+    public final long run(Duration time) {
+        long before = done.sum();
+        long start = System.nanoTime();
+        await(queue.published());
+        long count = done.sum() - before;
+        perSecond = count * 1e9 / (System.nanoTime() - start);
+        return count;
+    }
+
+    private void await(long messages) {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (done.sum() < messages) {
+            Throwable failed = error.get();
+            if (failed != null) {
+                throw new IllegalStateException("the consumer failed", failed);
+            }
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("%d of %d messages were done with after %d s"
+                        .formatted(done.sum(), messages, PATIENCE.toSeconds()));
+            }
+            LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(500));
+        }
+    }
+
+    @Override
+    public final void rest() {
+        disconnect();
+    }
+
+    @Override
+    public final void audit() {
+        queue.requireEmpty();
+        if (done.sum() != queue.published()) {
+            throw new IllegalStateException(
+                    "%d messages were done with, but %d published".formatted(done.sum(), queue.published()));
+        }
+        books.requireOnce(queue.distinct(), true);
+    }
+
+    @Override
+    public void close() {
+        queue.close();
+    }
+}

@@ -1,0 +1,50 @@
+package io.onceflux.benchmarks.variant;
+
+import io.onceflux.Claims;
+import io.onceflux.MessageKey;
+import io.r2dbc.spi.Connection;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** Claims in an array of this process: a key is known until another takes its slot, so that memory does not grow. */
+final class MemoryClaims implements Claims {
+
+    private static final int SLOTS = 1 << 16;
+
+    private final AtomicReferenceArray<@Nullable MessageKey> slots = new AtomicReferenceArray<>(SLOTS);
+
+    @Override
+    public Mono<List<String>> verify(Connection connection, String consumer) {
+        return Mono.just(List.of());
+    }
+
+    @Override
+    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+        if (keys.size() == 1) {
+            MessageKey key = keys.get(0);
+            return Mono.just(isFresh(key) ? Set.of(key) : Set.of());
+        }
+        Set<MessageKey> fresh = new HashSet<>(keys.size() * 2);
+        for (MessageKey key : keys) {
+            if (isFresh(key)) {
+                fresh.add(key);
+            }
+        }
+        return Mono.just(fresh);
+    }
+
+    private boolean isFresh(MessageKey key) {
+        int hash = key.hashCode();
+        return !key.equals(slots.getAndSet((hash ^ (hash >>> 16)) & (SLOTS - 1), key));
+    }
+
+    @Override
+    public String toString() {
+        return "memory";
+    }
+}

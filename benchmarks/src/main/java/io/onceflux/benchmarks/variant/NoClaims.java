@@ -1,0 +1,28 @@
+package io.onceflux.benchmarks.variant;
+
+import io.onceflux.Claims;
+import io.onceflux.MessageKey;
+import io.r2dbc.spi.Connection;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import reactor.core.publisher.Mono;
+
+/** Takes every message for a fresh one: what is left of a consumer without the claim. */
+final class NoClaims implements Claims {
+
+    @Override
+    public Mono<List<String>> verify(Connection connection, String consumer) {
+        return Mono.just(List.of());
+    }
+
+    @Override
+    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+        return Mono.just(Set.copyOf(keys));
+    }
+
+    @Override
+    public String toString() {
+        return "no claims";
+    }
+}

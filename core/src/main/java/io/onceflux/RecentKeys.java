@@ -1,0 +1,79 @@
+package io.onceflux;
+
+import static io.onceflux.Require.given;
+import static io.onceflux.Require.positive;
+import static io.onceflux.Require.that;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import java.time.Duration;
+import java.util.concurrent.atomic.LongAdder;
+
+/**
+ * Keys that this process has lately seen committed. A message with such a key is a duplicate without asking the database: it saves
+ * the round trips of a transaction, and is never the guarantee. Needs Caffeine on the class path.
+ *
+ * <p>A key is remembered after the COMMIT of its effect, or when the database has found it to be a duplicate, and never before. It is
+ * forgotten when there are too many, after its time, or by {@link #forget}. May be shared by consumers; thread-safe; never blocks.
+ *
+ * <p>While a key is remembered, a claim that was deleted from the database is not missed: its message, if it comes again, is taken for
+ * a duplicate. So is one whose commit a database has lost in a failover. Keep the time well below the time that claims are kept.
+ */
+public final class RecentKeys {
+
+    private final Cache<MessageKey, Boolean> keys;
+    private final Duration timeToLive;
+    private final LongAdder hits = new LongAdder();
+
+    private RecentKeys(long maximum, Duration timeToLive) {
+        this.timeToLive = timeToLive;
+        this.keys = Caffeine.newBuilder()
+                .maximumSize(maximum)
+                .expireAfterWrite(timeToLive)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    /**
+     * Remembers keys.
+     *
+     * @param maximum how many at most, from 1 to 100 million; a key takes about 150 bytes and its own length
+     * @param timeToLive how long each, from 1 ms to 365 days
+     * @throws InvalidSetupException for a value that is out of range
+     */
+    public static RecentKeys of(long maximum, Duration timeToLive) {
+        that(
+                maximum >= 1 && maximum <= 100_000_000,
+                "the maximum of RecentKeys must be from 1 to 100000000, but is " + maximum);
+        positive("timeToLive", given("timeToLive", timeToLive));
+        return new RecentKeys(maximum, timeToLive);
+    }
+
+    boolean contains(MessageKey key) {
+        boolean known = keys.getIfPresent(key) != null;
+        if (known) {
+            hits.increment();
+        }
+        return known;
+    }
+
+    /** Its effect is committed. */
+    void remember(MessageKey key) {
+        keys.put(key, true);
+    }
+
+    /** Forgets a key, so that the database is asked again. For who has deleted its claim on purpose; on every instance. */
+    public void forget(MessageKey key) {
+        keys.invalidate(key);
+    }
+
+    /** How many messages were found to be duplicates here, each of which has saved a transaction, or its part in one. */
+    public long hits() {
+        return hits.sum();
+    }
+
+    @Override
+    public String toString() {
+        return "RecentKeys[about " + keys.estimatedSize() + " keys, " + timeToLive + " each, " + hits + " hits]";
+    }
+}
