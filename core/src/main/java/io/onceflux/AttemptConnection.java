@@ -75,8 +75,7 @@ final class AttemptConnection extends DelegatingConnection {
     }
 
     private Mono<Void> begin(Mono<Void> begin) {
-        return fresh().then(begin)
-                .timeout(controlLimit)
+        return Limits.within(controlLimit, fresh().then(begin))
                 .onErrorResume(error -> discard().then(Mono.error(new NoConnectionException(error))));
     }
 
@@ -103,8 +102,7 @@ final class AttemptConnection extends DelegatingConnection {
                                 "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
             }
             committing = true;
-            return Mono.from(delegate.commitTransaction())
-                    .timeout(controlLimit)
+            return Limits.within(controlLimit, Mono.from(delegate.commitTransaction()))
                     .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
                             ? Mono.error(error)
                             : discard().then(Mono.error(new UnknownCommitException(error))));
@@ -145,7 +143,7 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Mono<Void> close() {
-        return givingBack.timeout(controlLimit).onErrorResume(error -> {
+        return Limits.within(controlLimit, givingBack).onErrorResume(error -> {
             log.debug("the connection could not be given back; it is closed", error);
             return discard();
         });

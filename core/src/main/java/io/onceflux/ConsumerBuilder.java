@@ -69,8 +69,9 @@ public final class ConsumerBuilder<T> {
     }
 
     /**
-     * Keeps messages with an equal ordering key in the order of their delivery, within this process. Default: the message's
-     * id, so that different messages may overtake each other.
+     * Keeps messages with an equal ordering key in the order of their delivery, within this process. Default: the
+     * {@link Delivery#orderingKey} of the source, such as the key of a record; where it has none the message's id, so that
+     * different messages may overtake each other.
      *
      * @param order called on the thread that emits the delivery; its {@code hashCode} chooses the lane
      */

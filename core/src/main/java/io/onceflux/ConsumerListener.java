@@ -70,7 +70,7 @@ public interface ConsumerListener {
     default void onFailed(Throwable error) {}
 
     /**
-     * A source has lost its broker, or was cut off by it, and tries again; what it delivered before is not current any more.
+     * A source has lost its broker, or was cut off by it, and tries again; what it delivered before may not be current any more.
      *
      * @param source its name, such as {@code queue 'orders' at localhost:5672}; without credentials
      * @param reason for a person, in the broker's words where it had any

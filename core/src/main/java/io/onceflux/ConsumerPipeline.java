@@ -63,6 +63,7 @@ final class ConsumerPipeline<T> {
     private Flux<Outcome> handle(List<Message<T>> messages) {
         return Flux.defer(() -> {
             long start = System.nanoTime();
+            messages.forEach(message -> message.delivery().handlingBegins());
             Worklist<T> work = attempts.worklist(messages);
             return attempts.steps(work)
                     .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
@@ -70,7 +71,9 @@ final class ConsumerPipeline<T> {
                     .doOnCancel(() -> {
                         attempts.close(work);
                         messages.forEach(this::dropped);
-                    });
+                    })
+                    .doFinally(end ->
+                            messages.forEach(message -> message.delivery().handlingEnded()));
         });
     }
 

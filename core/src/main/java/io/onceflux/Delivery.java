@@ -31,6 +31,14 @@ public interface Delivery<T> {
     String id();
 
     /**
+     * What the source keeps messages in order by, such as the key of a record; null where it keeps none. The consumer keeps that
+     * order too, unless {@link ConsumerBuilder#orderedBy} says otherwise.
+     */
+    default @Nullable Object orderingKey() {
+        return null;
+    }
+
+    /**
      * Tells the source what became of the message. A source acts on the first call only.
      *
      * @return completes once the source has taken the answer, for a dead letter once its copy is confirmed; an error if
@@ -39,12 +47,21 @@ public interface Delivery<T> {
     Mono<Void> settle(Settlement settlement);
 
     /**
-     * Whether an answer can still reach the broker. False once the channel that brought the message is lost: the broker
-     * delivers it again, so a delivery that is not current is dropped instead of started.
+     * Whether an answer can still reach the broker. False once the channel that brought the message is lost, or its partition is
+     * given away: the broker delivers it again, so a delivery that is not current is dropped instead of started.
      */
     default boolean isCurrent() {
         return true;
     }
+
+    /**
+     * Tells the source that the message's turn has come. A source that has to give something up waits, for as long as it can, until
+     * {@link #handlingEnded}. A consumer calls it before it looks at {@link #isCurrent}, so that one of the two sees the other.
+     */
+    default void handlingBegins() {}
+
+    /** Tells the source that nothing more is done with the message: it is settled, let go, or cut off. */
+    default void handlingEnded() {}
 
     /**
      * The body of the message as it arrived, byte for byte; null where the source has none, and then a dead letter of it can be

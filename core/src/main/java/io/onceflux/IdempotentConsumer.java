@@ -146,11 +146,13 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private Intake intake(GuardedListener listener) {
         return new Intake(
                 settings.consumer(),
+                identify.takesIdsFromSource(),
                 settings.lanes(),
                 settings.maxInFlight(),
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
+                lifecycle::closing,
                 listener);
     }
 

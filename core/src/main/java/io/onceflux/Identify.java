@@ -23,6 +23,10 @@ final class Identify<T> {
         return orderOf != null;
     }
 
+    boolean takesIdsFromSource() {
+        return idOf == null;
+    }
+
     Message<T> identify(Delivery<T> delivery) {
         MessageKey key = null;
         try {
@@ -33,7 +37,7 @@ final class Identify<T> {
             if (idOf != null) {
                 key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
             }
-            return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), payload));
+            return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), delivery, payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
             return new Message<>(delivery, key, e, spread(System.identityHashCode(delivery)));
         }
@@ -47,8 +51,10 @@ final class Identify<T> {
     }
 
     /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
-    private int orderOf(MessageKey key, T payload) {
-        Object order = orderOf == null ? key.id() : call("orderedBy", orderOf, payload);
+    private int orderOf(MessageKey key, Delivery<T> delivery, T payload) {
+        Object order = orderOf == null
+                ? Objects.requireNonNullElse(delivery.orderingKey(), key.id())
+                : call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }

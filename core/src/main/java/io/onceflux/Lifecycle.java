@@ -47,6 +47,17 @@ final class Lifecycle {
         running.down();
     }
 
+    /** Counts something as running until what is returned is run, for the first time. */
+    Runnable closing() {
+        running.up();
+        AtomicBoolean closed = new AtomicBoolean();
+        return () -> {
+            if (closed.compareAndSet(false, true)) {
+                running.down();
+            }
+        };
+    }
+
     Mono<Void> stop(Duration limit) {
         return Mono.defer(() -> {
             // Sources first: they end the intake before any lane gives a message back.

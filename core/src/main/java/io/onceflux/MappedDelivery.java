@@ -51,6 +51,11 @@ final class MappedDelivery<A, B> implements Delivery<B> {
     }
 
     @Override
+    public @Nullable Object orderingKey() {
+        return source.orderingKey();
+    }
+
+    @Override
     public Mono<Void> settle(Settlement settlement) {
         return source.settle(settlement);
     }
@@ -58,6 +63,16 @@ final class MappedDelivery<A, B> implements Delivery<B> {
     @Override
     public boolean isCurrent() {
         return source.isCurrent();
+    }
+
+    @Override
+    public void handlingBegins() {
+        source.handlingBegins();
+    }
+
+    @Override
+    public void handlingEnded() {
+        source.handlingEnded();
     }
 
     @Override

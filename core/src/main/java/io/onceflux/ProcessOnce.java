@@ -35,10 +35,11 @@ final class ProcessOnce<T> {
     Mono<List<Outcome>> attempt(
             List<Message<T>> messages, Duration timeLimit, BooleanSupplier mayCommit, Consumer<Message<T>> culprit) {
         List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
-        return transactions.inTransaction(connection -> claims.claim(connection, keys, lockTimeout)
-                .onErrorMap(ClaimFailedException::new)
-                .flatMap(fresh -> effects(messages, fresh, connection, culprit))
-                .timeout(timeLimit)
+        return transactions.inTransaction(connection -> Limits.within(
+                        timeLimit,
+                        claims.claim(connection, keys, lockTimeout)
+                                .onErrorMap(ClaimFailedException::new)
+                                .flatMap(fresh -> effects(messages, fresh, connection, culprit)))
                 .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit))
                 .doOnNext(outcomes -> {
                     if (!mayCommit.getAsBoolean()) {

@@ -52,7 +52,7 @@ final class Settling {
     }
 
     private Mono<Void> told(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement) {
-        Mono<Void> once = Mono.defer(() -> tell(delivery, settlement)).timeout(settings.settleLimit());
+        Mono<Void> once = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(delivery, settlement)));
         return settlement instanceof Settlement.DeadLetter
                 ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure ->
                         nextTry(ended, delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))

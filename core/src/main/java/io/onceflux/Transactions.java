@@ -85,8 +85,7 @@ final class Transactions {
         @Override
         public Mono<AttemptConnection> create() {
             return Mono.deferContextual(context -> {
-                Mono<AttemptConnection> connection = Mono.<Connection>from(users.create())
-                        .timeout(controlLimit)
+                Mono<AttemptConnection> connection = Limits.within(controlLimit, Mono.<Connection>from(users.create()))
                         .onErrorMap(NoConnectionException::new)
                         .map(pooled -> new AttemptConnection(pooled, controlLimit));
                 return context.hasKey(Handover.class)

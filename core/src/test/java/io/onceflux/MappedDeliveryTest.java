@@ -63,9 +63,15 @@ class MappedDeliveryTest {
     void theSourceIsToldAndAsked() {
         Delivery<Integer> mapped = source.map(this::parse).map(n -> n + 1);
         mapped.settle(Settlement.requeue()).block();
+        mapped.handlingBegins();
+        mapped.handlingEnded();
         source.channelLost();
 
         assertThat(source.settlements()).isEqualTo(List.of(Settlement.requeue()));
+        assertThat(source.handling()).containsExactly("begins", "ended");
+        assertThat(mapped.orderingKey()).isNull();
+        assertThat(source.keptInOrderBy("customer-1")).isSameAs(source);
+        assertThat(mapped.orderingKey()).isEqualTo("customer-1");
         assertThat(mapped.isCurrent()).isFalse();
         assertThat(decoded).hasValue(0);
     }

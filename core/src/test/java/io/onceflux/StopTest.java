@@ -211,4 +211,25 @@ class StopTest {
         consumer.stop().block(Duration.ofSeconds(5));
         assertThat(outcomes).isCompletedWithValue(List.of());
     }
+
+    @Test
+    void aSourceThatHasToTakeLeaveOfItsBrokerIsWaitedFor() {
+        CompletableFuture<Runnable> opened = new CompletableFuture<>();
+        Flux<Delivery<Order>> source = Flux.deferContextual(context -> {
+            opened.complete(Intake.from(context).awaitClose().get());
+            return Flux.never();
+        });
+        IdempotentConsumer<Order> consumer = orders(Order::apply).build(pool);
+        CompletableFuture<List<Outcome>> outcomes =
+                source.transform(consumer).collectList().toFuture();
+        Runnable closed = opened.orTimeout(10, TimeUnit.SECONDS).join();
+
+        CompletableFuture<Void> stopped = consumer.stop().toFuture();
+        await().until(outcomes::isDone);
+        assertThat(stopped).isNotDone();
+        closed.run();
+        closed.run(); // Counts once.
+
+        assertThat(stopped).succeedsWithin(Duration.ofSeconds(5));
+    }
 }

@@ -12,6 +12,8 @@ final class TestDelivery<T> implements Delivery<T> {
     private final @Nullable String id;
     private final T payload;
     private final List<Settlement> settlements = new CopyOnWriteArrayList<>();
+    private final List<String> handling = new CopyOnWriteArrayList<>();
+    private volatile @Nullable Object orderingKey;
     private volatile boolean current = true;
     private volatile Mono<Void> answer = Mono.empty();
 
@@ -36,6 +38,16 @@ final class TestDelivery<T> implements Delivery<T> {
     TestDelivery<T> answering(Mono<Void> theAnswer) {
         this.answer = theAnswer;
         return this;
+    }
+
+    TestDelivery<T> keptInOrderBy(Object key) {
+        this.orderingKey = key;
+        return this;
+    }
+
+    /** "begins" and "ended", as the source is told. */
+    List<String> handling() {
+        return handling;
     }
 
     void channelLost() {
@@ -66,6 +78,21 @@ final class TestDelivery<T> implements Delivery<T> {
     @Override
     public @Nullable String id() {
         return id;
+    }
+
+    @Override
+    public @Nullable Object orderingKey() {
+        return orderingKey;
+    }
+
+    @Override
+    public void handlingBegins() {
+        handling.add("begins");
+    }
+
+    @Override
+    public void handlingEnded() {
+        handling.add("ended");
     }
 
     @Override

@@ -1,7 +1,6 @@
 package io.onceflux.benchmarks;
 
 import io.onceflux.benchmarks.report.Measurements;
-import io.onceflux.benchmarks.turns.Fork;
 import io.onceflux.benchmarks.turns.InTurns;
 import io.onceflux.benchmarks.turns.Latencies;
 import io.onceflux.benchmarks.turns.Sizes;
@@ -13,8 +12,6 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 
@@ -44,7 +41,6 @@ final class Measuring {
 
     Measurements run() throws Exception {
         double load = Conditions.load();
-        sayWhatIsMissing();
         try (Servers servers = new Servers()) {
             for (Part part : plan.parts()) {
                 run(part, servers);
@@ -98,16 +94,6 @@ final class Measuring {
                             .toList());
         }
         latencies.computeIfAbsent(part.name(), name -> new LinkedHashMap<>()).put(what.toString(), percentiles);
-    }
-
-    private void sayWhatIsMissing() {
-        Set<String> missing = new TreeSet<>();
-        for (Part part : plan.parts()) {
-            for (Fork fork : part.forks()) {
-                fork.cases().forEach(one -> missing.addAll(one.missing()));
-            }
-        }
-        missing.forEach(what -> System.out.println("Not measured, because the core does not have it yet: " + what));
     }
 
     private void say(String part, String line) {

@@ -4,19 +4,25 @@ import static java.util.Objects.requireNonNull;
 
 import io.onceflux.chaos.consumer.ChaosConsumer;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactories;
+import io.r2dbc.spi.Readable;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Function;
 import org.springframework.r2dbc.core.DatabaseClient;
 
 /** The tables that the effects write to, read directly and not through the proxy. Blocks. A connection a statement. */
 final class Books {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    /** A row of the ledger. */
+    record Entry(String id, String customer, long points) {}
 
     private final DatabaseClient db;
 
@@ -27,6 +33,7 @@ final class Books {
     /** The ledger has no unique constraint on purpose: a doubled effect shows as a second row. */
     void open(List<String> customers) {
         run(ClaimTable.processedMessages().createSql());
+        run(DeadLetterTable.deadLetters().createSql());
         run("CREATE TABLE balances (customer text PRIMARY KEY, points bigint NOT NULL DEFAULT 0)");
         run("""
             CREATE TABLE ledger (
@@ -42,31 +49,38 @@ final class Books {
                 .block(LIMIT);
     }
 
-    /** Rows in the ledger for each message that has some. */
-    Map<String, Long> entries() {
-        Map<String, Long> entries = new TreeMap<>();
-        db.sql("SELECT message_id, count(*) AS entries FROM ledger GROUP BY message_id")
-                .map(row -> Map.entry(
-                        requireNonNull(row.get("message_id", String.class)),
-                        requireNonNull(row.get("entries", Long.class))))
-                .all()
-                .doOnNext(entry -> entries.put(entry.getKey(), entry.getValue()))
-                .then()
-                .block(LIMIT);
-        return entries;
+    /** In the order in which they were written. */
+    List<Entry> entries() {
+        return rows(
+                "SELECT message_id, customer, points FROM ledger ORDER BY entry",
+                row -> new Entry(
+                        text(row, "message_id"), text(row, "customer"), requireNonNull(row.get("points", Long.class))));
+    }
+
+    Map<String, Long> balances() {
+        Map<String, Long> balances = new TreeMap<>();
+        rows(
+                        "SELECT customer, points FROM balances",
+                        row -> Map.entry(text(row, "customer"), requireNonNull(row.get("points", Long.class))))
+                .forEach(balance -> balances.put(balance.getKey(), balance.getValue()));
+        return balances;
     }
 
     Set<String> claims() {
-        return new TreeSet<>(
-                texts("SELECT message_key FROM processed_messages WHERE consumer = '" + ChaosConsumer.NAME + "'"));
+        return new TreeSet<>(rows(
+                "SELECT message_key FROM processed_messages WHERE consumer = '" + ChaosConsumer.NAME + "'",
+                row -> text(row, "message_key")));
     }
 
-    /** Customers whose balance is not the sum of their entries. */
-    List<String> wrongBalances() {
-        return texts("""
-                SELECT customer FROM balances LEFT JOIN ledger USING (customer)
-                GROUP BY customer, balances.points HAVING balances.points <> coalesce(sum(ledger.points), 0)
-                """);
+    /** Those that are kept in the table. */
+    List<Letter> deadLetters() {
+        return rows(
+                "SELECT message_id, times, reason, body FROM dead_letters ORDER BY number",
+                row -> Letter.inTable(
+                        text(row, "message_id"),
+                        requireNonNull(row.get("times", Integer.class)),
+                        text(row, "reason"),
+                        requireNonNull(row.get("body", byte[].class))));
     }
 
     long applied() {
@@ -89,8 +103,11 @@ final class Books {
         return requireNonNull(db.sql(sql).mapValue(Long.class).one().block(LIMIT));
     }
 
-    private List<String> texts(String sql) {
-        return requireNonNull(
-                db.sql(sql).mapValue(String.class).all().collectList().block(LIMIT));
+    private <R> List<R> rows(String sql, Function<Readable, R> read) {
+        return requireNonNull(db.sql(sql).map(read).all().collectList().block(LIMIT));
+    }
+
+    private static String text(Readable row, String column) {
+        return requireNonNull(row.get(column, String.class), column);
     }
 }

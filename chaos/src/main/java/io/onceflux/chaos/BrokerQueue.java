@@ -4,12 +4,14 @@ import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
+import io.onceflux.chaos.consumer.Copy;
 import io.onceflux.services.RabbitService;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
+import java.util.Objects;
 import java.util.concurrent.TimeoutException;
 
 /** The queue and the dead letters, as an operator sees them. Blocks. */
@@ -52,7 +54,7 @@ final class BrokerQueue {
             channel.queueDeclare(NAME, true, false, false, arguments);
         }
         // The broker writes new queues to disk some seconds later, and may be killed before.
-        rabbit.ctl("eval", "mnesia:dump_log().");
+        ctl("eval", "mnesia:dump_log().");
     }
 
     long consumers() throws IOException, TimeoutException {
@@ -63,7 +65,7 @@ final class BrokerQueue {
 
     /** Messages that wait or are unacknowledged. Slow: it starts the broker's command line. */
     long backlog() {
-        return rabbit.ctl("-q", "list_queues", "name", "messages")
+        return ctl("-q", "list_queues", "name", "messages")
                 .lines()
                 .map(line -> line.split("\t", -1))
                 .filter(columns -> columns[0].equals(NAME))
@@ -72,17 +74,34 @@ final class BrokerQueue {
                 .orElseThrow();
     }
 
-    /** Takes the dead letters out of their queue: the ids of their messages, each once. */
-    Set<String> takeDeadLetters() throws IOException, TimeoutException {
-        Set<String> ids = new TreeSet<>();
+    /** The command line is a node of its own, which a machine under load may let fail to meet the broker's. */
+    private String ctl(String... arguments) {
+        try {
+            return rabbit.ctl(arguments);
+        } catch (IllegalStateException e) {
+            return rabbit.ctl(arguments);
+        }
+    }
+
+    /** Takes the dead letters out of their queue. */
+    List<Letter> takeDeadLetters() throws IOException, TimeoutException {
+        List<Letter> letters = new ArrayList<>();
         try (Connection connection = connect("dead letters")) {
             Channel channel = connection.createChannel();
             for (GetResponse letter = channel.basicGet(DEAD_LETTERS, true);
                     letter != null;
                     letter = channel.basicGet(DEAD_LETTERS, true)) {
-                ids.add(String.valueOf(letter.getProps().getMessageId()));
+                letters.add(letter(letter));
             }
         }
-        return ids;
+        return letters;
+    }
+
+    private static Letter letter(GetResponse letter) {
+        Map<String, Object> headers = letter.getProps().getHeaders();
+        return Letter.inQueue(
+                new Copy(letter.getProps().getMessageId(), (Integer) Objects.requireNonNull(headers.get(Copy.HEADER))),
+                Objects.toString(headers.get("x-onceflux-reason"), ""),
+                letter.getBody());
     }
 }

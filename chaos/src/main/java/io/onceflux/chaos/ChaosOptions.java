@@ -1,72 +1,142 @@
 package io.onceflux.chaos;
 
+import io.onceflux.chaos.consumer.DeadLetterPlace;
 import io.onceflux.chaos.consumer.Variant;
 import java.nio.file.Path;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.TypeConversionException;
 
-/**
- * What {@code dev/chaos} was asked for; what the options mean is said by {@code dev/chaos --help}.
- *
- * @param rounds follows from the minutes, so that the schedule does
- */
-record ChaosOptions(
-        long seed, int rounds, Mix mix, Variant consumer, QueueType queue, Path logs, boolean scheduleOnly) {
+/** What {@code dev/chaos} was asked for. */
+final class ChaosOptions {
 
-    static ChaosOptions parse(String... args) {
-        long seed = System.currentTimeMillis() / 1_000;
-        long minutes = 1;
-        long rounds = 0;
-        Mix mix = Mix.ALL;
-        Variant consumer = Variant.ONCEFLUX;
-        QueueType queue = QueueType.CLASSIC;
-        Path logs = Path.of("target", "runs");
-        boolean scheduleOnly = false;
-        Iterator<String> rest = List.of(args).iterator();
-        while (rest.hasNext()) {
-            String option = rest.next();
-            switch (option) {
-                case "--seed" -> seed = number(option, rest);
-                case "--minutes" -> minutes = number(option, rest);
-                case "--rounds" -> rounds = number(option, rest);
-                case "--faults" -> mix = one(Mix.class, option, rest);
-                case "--consumer" -> consumer = one(Variant.class, option, rest);
-                case "--queue" -> queue = one(QueueType.class, option, rest);
-                case "--logs" -> logs = Path.of(value(option, rest));
-                case "--schedule" -> scheduleOnly = true;
-                default -> throw new IllegalArgumentException("Unknown option " + option);
+    private static final int MOST = 100_000;
+
+    @Option(
+            names = "--minutes",
+            paramLabel = "N",
+            converter = Count.class,
+            description = "About how long faults strike. Default: ${DEFAULT-VALUE}.")
+    private int minutes = 1;
+
+    @Option(
+            names = "--rounds",
+            paramLabel = "R",
+            converter = Count.class,
+            description = "So many rounds, instead of minutes; 10 s each, with --faults crashes 4 s.")
+    private @Nullable Integer rounds;
+
+    @Option(
+            names = "--seed",
+            paramLabel = "S",
+            description =
+                    "The same seed and length repeat the same schedule and the same messages. Default: the time in seconds.")
+    private long seed = System.currentTimeMillis() / 1_000;
+
+    @Option(names = "--schedule", description = "Only print the schedule.")
+    private boolean scheduleOnly;
+
+    @Option(
+            names = "--faults",
+            paramLabel = "all|crashes",
+            description = "All (default), or only crashes of consumers and cuts, in short rounds.")
+    private Mix mix = Mix.ALL;
+
+    @Option(
+            names = "--queue",
+            paramLabel = "classic|quorum",
+            description = "Classic (default), or quorum with a delivery limit of 20, where no message may reach it.")
+    private QueueType queue = QueueType.CLASSIC;
+
+    @Option(
+            names = "--dead-letters",
+            paramLabel = "queue|table",
+            description =
+                    "Where the consumers keep them. Default: an even seed chooses the queue, an odd one the table.")
+    private @Nullable DeadLetterPlace deadLetters;
+
+    @Option(
+            names = "--max-batch",
+            paramLabel = "N",
+            converter = Count.class,
+            description =
+                    "Group commit of every consumer. Default: 1 for some, 20 for the others; the seed chooses which.")
+    private @Nullable Integer maxBatch;
+
+    @Option(
+            names = "--consumer",
+            paramLabel = "NAME",
+            description = {
+                "onceflux (default), or one that is broken on purpose, to see that it is caught:",
+                "acks-before-commit, claims-alone, check-then-act."
+            })
+    private Variant consumer = Variant.ONCEFLUX;
+
+    @Option(
+            names = "--logs",
+            paramLabel = "FOLDER",
+            description = "Where a run's logs go, with the outcome of every copy. Default: chaos/target/runs.")
+    private Path logs = Path.of("target", "runs");
+
+    long seed() {
+        return seed;
+    }
+
+    Schedule schedule() {
+        return Schedule.of(seed, rounds != null ? rounds : Math.max(1, minutes * 60 / mix.roundSeconds()), mix);
+    }
+
+    boolean scheduleOnly() {
+        return scheduleOnly;
+    }
+
+    QueueType queue() {
+        return queue;
+    }
+
+    ConsumerSetup consumers() {
+        return ConsumerSetup.of(seed, consumer, deadLetters, maxBatch);
+    }
+
+    Path logs() {
+        return logs;
+    }
+
+    /** Names as one writes them in a command line: of the constant {@code CHECK_THEN_ACT}, {@code check-then-act}. */
+    static CommandLine withNames(CommandLine line) {
+        return line.registerConverter(Mix.class, names(Mix.values()))
+                .registerConverter(QueueType.class, names(QueueType.values()))
+                .registerConverter(DeadLetterPlace.class, names(DeadLetterPlace.values()))
+                .registerConverter(Variant.class, names(Variant.values()));
+    }
+
+    private static <E extends Enum<E>> ITypeConverter<E> names(E[] constants) {
+        return value -> Stream.of(constants)
+                .filter(constant -> name(constant).equals(value))
+                .findFirst()
+                .orElseThrow(() -> new TypeConversionException("'%s' is none of %s"
+                        .formatted(
+                                value,
+                                Stream.of(constants).map(ChaosOptions::name).toList())));
+    }
+
+    private static String name(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+
+    /** A whole number from 1 on. */
+    private static final class Count implements ITypeConverter<Integer> {
+        @Override
+        public Integer convert(String value) {
+            if (!value.matches("\\d{1,6}") || Integer.parseInt(value) < 1 || Integer.parseInt(value) > MOST) {
+                throw new TypeConversionException(
+                        "it must be a whole number from 1 to %d, but is '%s'".formatted(MOST, value));
             }
-        }
-        long count = rounds > 0 ? rounds : minutes * 60 / mix.roundSeconds();
-        if (count < 1 || count > 100_000) {
-            throw new IllegalArgumentException("--minutes and --rounds must be at least 1, and not beyond all measure");
-        }
-        return new ChaosOptions(seed, (int) count, mix, consumer, queue, logs, scheduleOnly);
-    }
-
-    private static String value(String option, Iterator<String> rest) {
-        if (!rest.hasNext()) {
-            throw new IllegalArgumentException(option + " needs a value");
-        }
-        return rest.next();
-    }
-
-    private static long number(String option, Iterator<String> rest) {
-        String value = value(option, rest);
-        try {
-            return Long.parseLong(value);
-        } catch (NumberFormatException e) {
-            throw new IllegalArgumentException(option + " needs a whole number, not '" + value + "'", e);
-        }
-    }
-
-    private static <E extends Enum<E>> E one(Class<E> type, String option, Iterator<String> rest) {
-        String value = value(option, rest);
-        try {
-            return Enum.valueOf(type, value.toUpperCase(Locale.ROOT).replace('-', '_'));
-        } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException(option + " does not know '" + value + "'", e);
+            return Integer.valueOf(value);
         }
     }
 }

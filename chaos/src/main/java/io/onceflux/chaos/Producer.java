@@ -4,11 +4,12 @@ import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ShutdownSignalException;
+import io.onceflux.chaos.consumer.Copy;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -18,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Publishes in bursts, directly and not through the proxy. A burst that was not confirmed is published again under the same
- * ids, so that some of it may be in the queue twice.
+ * ids, so that some of it may be in the queue twice. Each publication is a copy with a number of its own.
  */
 final class Producer implements AutoCloseable {
 
@@ -32,7 +33,7 @@ final class Producer implements AutoCloseable {
         thread.setDaemon(true);
         return thread;
     });
-    private final Set<String> confirmed = ConcurrentHashMap.newKeySet();
+    private final Copies copies = new Copies();
     private @Nullable Connection connection;
     private @Nullable Channel channel;
 
@@ -55,9 +56,9 @@ final class Producer implements AutoCloseable {
         return sending.awaitTermination(limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
-    /** The ids of the messages that the broker has taken responsibility for. */
-    Set<String> confirmed() {
-        return confirmed;
+    /** What was sent, and what of it the broker has taken responsibility for. */
+    Copies copies() {
+        return copies;
     }
 
     private void send(List<Message> burst, long pause) {
@@ -73,13 +74,17 @@ final class Producer implements AutoCloseable {
 
     private boolean isConfirmed(List<Message> burst) throws InterruptedException {
         AtomicBoolean returned = new AtomicBoolean();
+        List<Copy> sent = new ArrayList<>();
         try {
             Channel open = openChannel();
             open.clearReturnListeners();
             open.addReturnListener(message -> returned.set(true));
             for (Message message : burst) {
+                Copy copy = copies.next(message.id());
+                sent.add(copy);
                 BasicProperties properties = new BasicProperties.Builder()
                         .messageId(message.id())
+                        .headers(Map.of(Copy.HEADER, copy.number()))
                         .deliveryMode(2)
                         .build();
                 open.basicPublish("", queue.name(), true, properties, message.body());
@@ -92,7 +97,7 @@ final class Producer implements AutoCloseable {
         if (returned.get()) { // Confirmed too, but there was no queue to take it.
             return false;
         }
-        burst.forEach(message -> confirmed.add(message.id()));
+        copies.confirm(sent);
         return true;
     }
 

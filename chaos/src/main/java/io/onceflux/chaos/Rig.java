@@ -1,6 +1,7 @@
 package io.onceflux.chaos;
 
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,15 +20,18 @@ final class Rig {
 
     private final Schedule schedule;
     private final Site site;
+    private final Path logs;
     private final Progress progress;
     private final Messages messages;
     private final Injector injector;
     private final List<Message> published = new ArrayList<>();
     private final List<String> complaints = new ArrayList<>();
 
-    Rig(Schedule schedule, Site site, Progress progress) {
+    /** {@code logs} is where the consumers write theirs. */
+    Rig(Schedule schedule, Site site, Path logs, Progress progress) {
         this.schedule = schedule;
         this.site = site;
+        this.logs = logs;
         this.progress = progress;
         this.messages =
                 new Messages(schedule.seed(), MESSAGES_A_SECOND * schedule.mix().roundSeconds());
@@ -45,8 +49,10 @@ final class Rig {
                 round(round, producer);
             }
             becomeQuiet(producer);
+            List<Letter> deadLetters = new ArrayList<>(site.queue().takeDeadLetters());
+            deadLetters.addAll(site.books().deadLetters());
             Checker checker =
-                    new Checker(published, producer.confirmed(), site.queue().takeDeadLetters(), site.books());
+                    new Checker(published, producer.copies(), deadLetters, ConsumerLogs.read(logs), site.books());
             complaints.addAll(site.consumers().complaints());
             return checker.check(schedule, injector.tally().faults(), complaints);
         }
@@ -74,7 +80,7 @@ final class Rig {
                 round + 1,
                 schedule.rounds().size(),
                 Schedule.describe(faults),
-                producer.confirmed().size(),
+                producer.copies().confirmedMessages().size(),
                 site.books().applied());
     }
 

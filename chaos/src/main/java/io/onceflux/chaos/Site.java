@@ -1,6 +1,5 @@
 package io.onceflux.chaos;
 
-import io.onceflux.chaos.consumer.Variant;
 import io.onceflux.chaos.proxy.TcpProxy;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
@@ -21,7 +20,7 @@ record Site(
         implements AutoCloseable {
 
     /** Starts the servers, and declares what is needed in them; the consumers are still to be started. */
-    static Site open(Variant variant, QueueType queueType, Path logs) throws Exception {
+    static Site open(ConsumerSetup setup, QueueType queueType, Path logs) throws Exception {
         PostgresService postgres = PostgresService.start();
         RabbitService rabbit = RabbitService.start();
         List<TcpProxy> commits = perConsumer(() -> TcpProxy.beforePostgres(postgres.host(), postgres.port()));
@@ -32,8 +31,8 @@ record Site(
         Books books = new Books(database);
         books.open(Messages.customers());
         Consumers consumers = new Consumers(
-                number -> List.of(
-                        variant.name(),
+                number -> setup.arguments(
+                        number,
                         rabbit.uri()
                                 .replace(
                                         rabbit.host() + ":" + rabbit.port(),

@@ -1,6 +1,6 @@
 package io.onceflux.services;
 
-/** What PostgreSQL and RabbitMQ have in common here: they can be killed, stalled and brought back. */
+/** What PostgreSQL, RabbitMQ and Kafka have in common here: they can be killed, stalled and brought back. */
 abstract class ControlledService implements AutoCloseable {
     private final ServerControl control;
 

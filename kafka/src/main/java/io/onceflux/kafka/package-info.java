@@ -1,4 +1,4 @@
-/** Deliveries from Kafka; the only place that will import Reactor Kafka. */
+/** Deliveries from Kafka, acknowledged after commit; the only place that imports Reactor Kafka and the Kafka client. */
 @NullMarked
 package io.onceflux.kafka;
 

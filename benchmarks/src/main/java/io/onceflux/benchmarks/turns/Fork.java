@@ -31,11 +31,6 @@ public record Fork(List<Case> cases) {
         return of(text.split(SEPARATOR, -1));
     }
 
-    /** The same without the cases that the core cannot do yet. */
-    Fork available() {
-        return new Fork(cases.stream().filter(one -> one.missing().isEmpty()).toList());
-    }
-
     /** The case of an iteration, from 0. */
     Case caseOf(int iteration) {
         return cases.get(iteration % cases.size());

@@ -48,12 +48,8 @@ public record InTurns(
         jvm = List.copyOf(jvm);
     }
 
-    /** The messages a second of each case, a number for each round. Cases that the core cannot do are left out. */
-    public Map<Case, List<Double>> measure(List<Fork> all, Supplier<Site> sites) throws IOException {
-        List<Fork> forks = all.stream()
-                .map(Fork::available)
-                .filter(fork -> !fork.cases().isEmpty())
-                .toList();
+    /** The messages a second of each case, a number for each round. */
+    public Map<Case, List<Double>> measure(List<Fork> forks, Supplier<Site> sites) throws IOException {
         forgetEarlierResults();
         ExecutorService threads = Executors.newCachedThreadPool();
         try (TurnServer turns = new TurnServer(sites)) {

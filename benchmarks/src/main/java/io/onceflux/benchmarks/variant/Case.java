@@ -1,8 +1,5 @@
 package io.onceflux.benchmarks.variant;
 
-import java.util.Set;
-import java.util.TreeSet;
-
 /**
  * What is measured as one figure: a way, and how it differs from that way's usual set-up.
  *
@@ -59,15 +56,6 @@ public record Case(
 
     private static int number(String setting) {
         return Integer.parseInt(setting.substring(setting.indexOf('=') + 1));
-    }
-
-    /** What the core cannot do yet; empty for a case that can be measured. */
-    public Set<String> missing() {
-        Set<String> missing = new TreeSet<>();
-        if (recentKeys && !Grouping.RECENT_KEYS_ARE_THERE) {
-            missing.add("RecentKeys");
-        }
-        return missing;
     }
 
     /** The case whose full load this one has half of. */

@@ -4,6 +4,7 @@ import io.onceflux.Claims;
 import io.onceflux.ConsumerBuilder;
 import io.onceflux.Effect;
 import io.onceflux.IdempotentConsumer;
+import io.onceflux.RecentKeys;
 import io.onceflux.benchmarks.scenario.Books;
 import io.onceflux.benchmarks.scenario.Credit;
 import io.onceflux.benchmarks.scenario.Order;
@@ -88,6 +89,9 @@ final class FromMemory implements Variant {
                 .claims(claims)
                 .lanes(what.lanes())
                 .maxInFlight(Math.max(256, 2 * what.lanes() * what.batch()));
+        if (what.recentKeys()) {
+            consumer.recentKeys(RecentKeys.of(1_000_000, Duration.ofMinutes(10)));
+        }
         return what.way().grouping().describe(consumer, what.batch(), effect);
     }
 

@@ -11,9 +11,6 @@ enum Grouping {
     GROUPED,
     SET_BASED;
 
-    /** Whether the core can keep keys in memory: to be set, and used in {@link FromMemory#describe}, when it can. */
-    static final boolean RECENT_KEYS_ARE_THERE = false;
-
     /** Adds the effect, and how many messages share a transaction. */
     ConsumerBuilder<Order> describe(ConsumerBuilder<Order> consumer, int batch, Effect<Order> ofOne) {
         return switch (this) {

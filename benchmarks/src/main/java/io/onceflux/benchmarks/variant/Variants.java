@@ -9,9 +9,6 @@ public final class Variants {
 
     /** With tables, connections and all, but without a message. */
     public static Variant open(Case what, Site site) {
-        if (!what.missing().isEmpty()) {
-            throw new UnsupportedOperationException("the core does not have it yet: " + what.missing());
-        }
         return switch (what.way()) {
             case JDBC -> new JdbcLoop(what, site);
             case BY_HAND_PER_MESSAGE, BY_HAND_GROUPED, BY_HAND_SET_BASED -> new ByHand(what, site);

@@ -1,9 +1,11 @@
 package io.onceflux.chaos.consumer;
 
 import com.rabbitmq.client.ConnectionFactory;
+import io.onceflux.ConsumerBuilder;
 import io.onceflux.FailurePolicy;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.chaos.consumer.Variant.Incoming;
+import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.rabbit.RabbitOptions;
 import io.r2dbc.pool.ConnectionPool;
@@ -12,18 +14,21 @@ import io.r2dbc.postgresql.PostgresqlConnectionFactoryProvider;
 import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.ConnectionFactoryOptions;
 import java.time.Duration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Flux;
 
 /**
  * A consumer as a process, with short limits. It stops in good order on SIGTERM.
  *
- * <p>Arguments: the variant, the broker's URI, the queue, and the database's URL.
+ * <p>Arguments: the variant, the broker's URI, the queue, the database's URL, the place of dead letters, and {@code maxBatch}.
  */
 public final class ChaosConsumer {
 
     /** Part of every claim. */
     public static final String NAME = "chaos";
 
+    private static final Logger log = LoggerFactory.getLogger(ChaosConsumer.class);
     private static final int LANES = 6;
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
@@ -42,28 +47,32 @@ public final class ChaosConsumer {
                 .initialSize(0)
                 .maxSize(LANES + 1)
                 .build());
-        IdempotentConsumer<Incoming> consumer = variant.configure(
-                        IdempotentConsumer.<Incoming>named(NAME)
-                                .identifiedByMessageId()
-                                .orderedBy(incoming -> incoming.order().customer())
-                                .lanes(LANES)
-                                .maxInFlight(64)
-                                .timeLimit(Duration.ofSeconds(4))
-                                .lockTimeout(Duration.ofSeconds(1))
-                                .controlLimit(Duration.ofSeconds(2))
-                                .settleLimit(Duration.ofSeconds(3))
-                                .startLimit(PATIENCE)
-                                .failurePolicy(FailurePolicy.builder()
-                                        .backoff(Duration.ofMillis(50), Duration.ofMillis(500))
-                                        .build())
-                                .listener(new EventLog()),
-                        database)
-                .build(connections);
+        ConsumerBuilder<Incoming> builder = variant.configure(
+                IdempotentConsumer.<Incoming>named(NAME)
+                        .identifiedByMessageId()
+                        .orderedBy(incoming -> incoming.order().customer())
+                        .lanes(LANES)
+                        .maxBatch(Integer.parseInt(args[5]))
+                        .maxInFlight(64)
+                        .timeLimit(Duration.ofSeconds(4))
+                        .lockTimeout(Duration.ofSeconds(1))
+                        .controlLimit(Duration.ofSeconds(2))
+                        .settleLimit(Duration.ofSeconds(3))
+                        .startLimit(PATIENCE)
+                        .failurePolicy(FailurePolicy.builder()
+                                .backoff(Duration.ofMillis(50), Duration.ofMillis(500))
+                                .build())
+                        .listener(new EventLog()),
+                database);
+        if (DeadLetterPlace.valueOf(args[4]) == DeadLetterPlace.TABLE) {
+            builder.deadLetterTable(DeadLetterTable.deadLetters());
+        }
+        IdempotentConsumer<Incoming> consumer = builder.build(connections);
         Runtime.getRuntime()
                 .addShutdownHook(new Thread(() -> consumer.stop(Duration.ofSeconds(10))
                         .then(connections.disposeLater())
                         .block()));
-        run(RabbitDeliveries.from(queue).map(Incoming::from).transform(consumer));
+        run(RabbitDeliveries.from(queue).index(Incoming::from).transform(consumer));
     }
 
     private static void run(Flux<?> outcomes) {
@@ -72,7 +81,7 @@ public final class ChaosConsumer {
         } catch (RuntimeException e) {
             // The client's threads would keep the process alive, and the rig would wait for a consumer that consumes
             // nothing.
-            e.printStackTrace();
+            log.error("This consumer has ended", e);
             System.exit(1);
         }
     }

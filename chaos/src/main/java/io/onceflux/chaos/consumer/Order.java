@@ -18,6 +18,6 @@ record Order(String id, String customer, long points) {
 
     /** How long the work on it takes: a while, so that faults hit in the middle. */
     Duration work() {
-        return Duration.ofMillis(5 + Math.floorMod(31 * id.hashCode(), 195));
+        return Duration.ofMillis(5 + Math.floorMod(31 * id.hashCode(), 95));
     }
 }

@@ -8,20 +8,26 @@ import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.spi.ConnectionFactory;
 import reactor.core.publisher.Mono;
 
-/** The consumer that is tested, and the two that must be caught. They differ in nothing but their fault. */
+/** The consumer that is tested, and the three that must be caught. They differ in nothing but their fault. */
 public enum Variant {
     /** Claim, effect and commit in one transaction, then the acknowledgement. */
     ONCEFLUX,
     /** Acknowledges when the effect's statements are done, before the COMMIT. A crash in between loses the message. */
     ACKS_BEFORE_COMMIT,
     /** The claim commits alone, before the effect. A crash in between, or a rollback, loses the message. */
-    CLAIMS_ALONE;
+    CLAIMS_ALONE,
+    /** Asks whether the message was credited, and credits if not. Two copies that meet are both credited. */
+    CHECK_THEN_ACT;
 
-    /** An order and the delivery that brought it. Only a faulty consumer needs to know the latter. */
-    record Incoming(Order order, Delivery<byte[]> delivery) {
+    /**
+     * An order and the delivery that brought it. Only a faulty consumer needs to know the latter.
+     *
+     * @param arrival counts the deliveries of the process from 1
+     */
+    record Incoming(Order order, Delivery<byte[]> delivery, long arrival) {
 
-        static Delivery<Incoming> from(Delivery<byte[]> delivery) {
-            return delivery.map(body -> new Incoming(Order.decode(body), delivery));
+        static Delivery<Incoming> from(long before, Delivery<byte[]> delivery) {
+            return delivery.map(body -> new Incoming(Order.decode(body), delivery, before + 1));
         }
     }
 
@@ -35,6 +41,9 @@ public enum Variant {
             case CLAIMS_ALONE ->
                 consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db))
                         .claims(new ClaimsAlone(Claims.in(ClaimTable.processedMessages()), beside));
+            case CHECK_THEN_ACT ->
+                consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db))
+                        .claims(new CheckThenAct());
         };
     }
 }

@@ -1,4 +1,4 @@
-/** The process that is tested, and two that are broken on purpose, to see that the checker finds it. */
+/** The process that is tested, and three that are broken on purpose, to see that the checker finds it. */
 @NullMarked
 package io.onceflux.chaos.consumer;
 

@@ -1,0 +1,23 @@
+package io.onceflux;
+
+import java.time.Duration;
+import java.util.concurrent.TimeoutException;
+import reactor.core.publisher.Mono;
+
+/**
+ * A time limit for what runs with every message. Reactor's {@code timeout} describes its source for its error message at every
+ * subscription; that alone was 15 % of the pipeline's time (docs/decisions/0008).
+ */
+final class Limits {
+
+    private Limits() {}
+
+    /** The same, but failing with {@link TimeoutException}, and cancelled, if it has neither emitted nor ended within the limit. */
+    static <V> Mono<V> within(Duration limit, Mono<V> source) {
+        return Mono.firstWithSignal(
+                source,
+                Mono.delay(limit)
+                        .flatMap(tick -> Mono.error(
+                                () -> new TimeoutException("no signal within " + limit.toMillis() + " ms"))));
+    }
+}

@@ -1,0 +1,127 @@
+package io.onceflux.kafka;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The partitions that are this consumer's now. Changed by the consumer's thread, but for its end; asked by any. */
+final class Assignments {
+
+    private static final Logger log = LoggerFactory.getLogger(Assignments.class);
+
+    private final Map<TopicPartition, Assignment> current = new ConcurrentHashMap<>();
+    private final Function<Set<String>, Map<String, Uuid>> topicIds;
+    private volatile boolean intakeEnded;
+    private volatile boolean cut;
+
+    /** @param topicIds finds the ids of topics, blocking; for topics that it does not know there is none */
+    Assignments(Function<Set<String>, Map<String, Uuid>> topicIds) {
+        this.topicIds = topicIds;
+    }
+
+    void begin(Collection<TopicPartition> partitions) {
+        Map<String, Uuid> ids =
+                topicIds.apply(partitions.stream().map(TopicPartition::topic).collect(Collectors.toSet()));
+        partitions.forEach(partition -> replace(partition, ids.get(partition.topic())));
+    }
+
+    private Assignment replace(TopicPartition partition, @Nullable Uuid topicId) {
+        Assignment fresh = new Assignment(partition, topicId);
+        Assignment old = current.put(partition, fresh);
+        if (old != null) {
+            old.end();
+        }
+        return fresh;
+    }
+
+    Collection<Assignment> all() {
+        return current.values();
+    }
+
+    List<Assignment> of(Collection<TopicPartition> partitions) {
+        return partitions.stream()
+                .map(current::get)
+                .filter(Objects::nonNull)
+                .map(Objects::requireNonNull)
+                .toList();
+    }
+
+    void end(Collection<Assignment> ending) {
+        ending.forEach(assignment -> {
+            assignment.end();
+            current.remove(assignment.partition(), assignment);
+        });
+    }
+
+    /** Notes what the client has returned. */
+    void fetched(ConsumerRecords<byte[], byte[]> records) {
+        for (TopicPartition partition : records.partitions()) {
+            Assignment assignment = current.get(partition);
+            List<ConsumerRecord<byte[], byte[]>> its = records.records(partition);
+            if (assignment != null && !assignment.fetched(its)) {
+                log.warn(
+                        "{} begins again at offset {}: it was truncated, or created anew",
+                        partition,
+                        its.get(0).offset());
+                Uuid id = assignment.topicId() == null
+                        ? null
+                        : topicIds.apply(Set.of(partition.topic())).get(partition.topic());
+                replace(partition, id).fetched(its);
+            }
+        }
+    }
+
+    /** The assignment that a record is to be delivered for; null if it is not to be delivered, or not now. */
+    @Nullable
+    Assignment take(ConsumerRecord<?, ?> record) {
+        if (intakeEnded || cut) {
+            return null;
+        }
+        Assignment assignment = current.get(new TopicPartition(record.topic(), record.partition()));
+        return assignment != null && assignment.take(record.offset()) ? assignment : null;
+    }
+
+    /** Nothing is delivered any more; answers are still taken. */
+    void endIntake() {
+        intakeEnded = true;
+    }
+
+    boolean isIntakeEnded() {
+        return intakeEnded;
+    }
+
+    /** Nothing is waited for any more. From any thread. */
+    void cut() {
+        cut = true;
+        current.values().forEach(Assignment::cut);
+    }
+
+    boolean isCut() {
+        return cut;
+    }
+
+    /** Those that must wait because too much of them is done behind a message that is not. */
+    Set<TopicPartition> tooFarAhead(long maxDeferred) {
+        Set<TopicPartition> far = new HashSet<>();
+        for (Assignment assignment : new ArrayList<>(current.values())) {
+            if (assignment.deferred() >= maxDeferred) {
+                far.add(assignment.partition());
+            }
+        }
+        return far;
+    }
+}

@@ -1,0 +1,187 @@
+package io.onceflux.kafka;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.SynchronousSink;
+import reactor.core.scheduler.Scheduler;
+
+/**
+ * Topics of dead letters that are being looked through, partition by partition, up to what was there at the beginning. Every call
+ * blocks, and comes from one thread.
+ */
+final class DeadLetterTopics {
+
+    private static final Logger log = LoggerFactory.getLogger(DeadLetterTopics.class);
+    private static final Duration POLL = Duration.ofMillis(200);
+    private static final Duration STILL_LIMIT = Duration.ofSeconds(30);
+    private static final Duration CLOSING = Duration.ofSeconds(3);
+
+    private final KafkaOptions options;
+    private final Scheduler thread;
+    private final Consumer<byte[], byte[]> consumer;
+    private final Map<TopicPartition, Long> ends;
+    private final Map<TopicPartition, Set<Long>> givenBack = new HashMap<>();
+    private final Queue<TopicPartition> left;
+    private final Queue<ConsumerRecord<byte[], byte[]>> fetched = new ArrayDeque<>();
+    private @Nullable TopicPartition at;
+    private @Nullable Producer<byte[], byte[]> producer;
+
+    private DeadLetterTopics(
+            KafkaOptions options, Scheduler thread, Consumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends) {
+        this.options = options;
+        this.thread = thread;
+        this.consumer = consumer;
+        this.ends = ends;
+        this.left = new ArrayDeque<>(ends.keySet().stream()
+                .sorted(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition))
+                .toList());
+    }
+
+    static DeadLetterTopics open(KafkaOptions options, List<String> topics, Scheduler thread) throws IOException {
+        Consumer<byte[], byte[]> consumer =
+                Refusals.making(options, () -> new KafkaConsumer<>(ClientSettings.reader(options)));
+        try {
+            List<TopicPartition> partitions = new ArrayList<>();
+            for (String topic : topics) {
+                List<PartitionInfo> its = consumer.partitionsFor(topic);
+                if (its == null || its.isEmpty()) {
+                    throw new IOException("topic '%s' does not exist at %s".formatted(topic, options.broker()));
+                }
+                its.forEach(one -> partitions.add(new TopicPartition(one.topic(), one.partition())));
+            }
+            DeadLetterTopics opened = new DeadLetterTopics(options, thread, consumer, consumer.endOffsets(partitions));
+            opened.findMarks();
+            return opened;
+        } catch (IOException | RuntimeException e) {
+            consumer.close(CLOSING);
+            throw e;
+        }
+    }
+
+    Scheduler thread() {
+        return thread;
+    }
+
+    /** A mark comes after what it marks, so all are read before the first letter is told of. */
+    private void findMarks() throws IOException {
+        for (TopicPartition partition : left) {
+            begin(partition);
+            Set<Long> marked = new HashSet<>();
+            for (ConsumerRecord<byte[], byte[]> record = read(partition); record != null; record = read(partition)) {
+                Long offset = KeptRecord.givenBack(record);
+                if (offset != null) {
+                    marked.add(offset);
+                }
+            }
+            givenBack.put(partition, marked);
+        }
+    }
+
+    void next(SynchronousSink<KeptRecord> sink) {
+        try {
+            KeptRecord next = next();
+            if (next == null) {
+                sink.complete();
+            } else {
+                sink.next(next);
+            }
+        } catch (IOException | RuntimeException e) {
+            sink.error(Refusals.explained(options, e));
+        }
+    }
+
+    private @Nullable KeptRecord next() throws IOException {
+        while (true) {
+            TopicPartition partition = at;
+            ConsumerRecord<byte[], byte[]> record = partition == null ? null : read(partition);
+            if (partition != null && record != null) {
+                boolean isGone = givenBack.getOrDefault(partition, Set.of()).contains(record.offset());
+                if (!isGone && KeptRecord.givenBack(record) == null) {
+                    return new KeptRecord(record, defaultTopic(record.topic()));
+                }
+            } else {
+                at = left.poll();
+                if (at == null) {
+                    return null;
+                }
+                begin(at);
+            }
+        }
+    }
+
+    private String defaultTopic(String deadLetterTopic) {
+        return deadLetterTopic.endsWith(options.deadLetterSuffix())
+                ? deadLetterTopic.substring(
+                        0, deadLetterTopic.length() - options.deadLetterSuffix().length())
+                : options.topics().get(0);
+    }
+
+    private void begin(TopicPartition partition) {
+        fetched.clear();
+        consumer.assign(List.of(partition));
+        consumer.seekToBeginning(List.of(partition));
+    }
+
+    /** The next record that was there at the beginning; null if there is none. */
+    private @Nullable ConsumerRecord<byte[], byte[]> read(TopicPartition partition) throws IOException {
+        long end = ends.getOrDefault(partition, 0L);
+        long still = System.nanoTime();
+        long position = consumer.position(partition);
+        while (fetched.isEmpty() && position < end) {
+            consumer.poll(POLL).forEach(fetched::add);
+            if (consumer.position(partition) > position) {
+                position = consumer.position(partition);
+                still = System.nanoTime();
+            } else if (System.nanoTime() - still > STILL_LIMIT.toNanos()) {
+                throw new IOException("%s could not be read any further at %s".formatted(partition, options.broker()));
+            }
+        }
+        ConsumerRecord<byte[], byte[]> next = fetched.poll();
+        return next == null || next.offset() >= end ? null : next;
+    }
+
+    /** False, with a word in the log, for what is not whole. */
+    boolean giveBack(KeptRecord letter) throws IOException {
+        if (!letter.isWhole()) {
+            log.warn(
+                    "the dead letter at {}-{}, offset {}, is a part of its message and is not given back",
+                    letter.record().topic(),
+                    letter.record().partition(),
+                    letter.record().offset());
+            return false;
+        }
+        Producer<byte[], byte[]> open = producer;
+        if (open == null) {
+            open = DeadLetterProducer.open(options);
+            producer = open;
+        }
+        DeadLetterProducer.store(open, letter.original());
+        DeadLetterProducer.store(open, letter.mark());
+        return true;
+    }
+
+    void close() {
+        if (producer != null) {
+            producer.close(CLOSING);
+        }
+        consumer.close(CLOSING);
+    }
+}

@@ -1,0 +1,116 @@
+package io.onceflux.kafka;
+
+import io.onceflux.Delivery;
+import io.onceflux.Settlement;
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** A record of a topic, answered for as long as its partition is this consumer's. */
+final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
+
+    private final ConsumerRecord<byte[], byte[]> record;
+    private final Assignment assignment;
+    private final DeadLetterProducer deadLetters;
+    private final KafkaOptions options;
+    private final AtomicBoolean settled = new AtomicBoolean();
+    private final AtomicBoolean deadLetterStored = new AtomicBoolean();
+
+    KafkaDelivery(
+            ConsumerRecord<byte[], byte[]> record,
+            Assignment assignment,
+            DeadLetterProducer deadLetters,
+            KafkaOptions options) {
+        this.record = record;
+        this.assignment = assignment;
+        this.deadLetters = deadLetters;
+        this.options = options;
+    }
+
+    @Override
+    public ConsumerRecord<byte[], byte[]> payload() {
+        return record;
+    }
+
+    @Override
+    public @Nullable String id() {
+        return switch (options.idSource()) {
+            case NONE -> null;
+            case HEADER -> idFrom(String.valueOf(options.messageIdHeader()));
+            case RECORD_KEY -> RecordText.id("the key of the record", record.key());
+            case POSITION -> assignment.topicId() + ":" + record.partition() + ":" + record.offset();
+        };
+    }
+
+    private @Nullable String idFrom(String name) {
+        Header header = record.headers().lastHeader(name);
+        return header == null ? null : RecordText.id("the header " + name, header.value());
+    }
+
+    @Override
+    public byte @Nullable [] orderingKey() {
+        return record.key();
+    }
+
+    @Override
+    public byte @Nullable [] body() {
+        return record.value();
+    }
+
+    @Override
+    public Map<String, String> headers() {
+        return RecordText.of(record);
+    }
+
+    @Override
+    public boolean isCurrent() {
+        return assignment.isCurrent();
+    }
+
+    @Override
+    public void handlingBegins() {
+        assignment.handlingBegins();
+    }
+
+    @Override
+    public void handlingEnded() {
+        assignment.handlingEnded();
+    }
+
+    @Override
+    public Mono<Void> settle(Settlement settlement) {
+        return Mono.defer(
+                () -> settled.get() ? Mono.empty() : answer(settlement).doOnSuccess(done -> settled.set(true)));
+    }
+
+    private Mono<Void> answer(Settlement settlement) {
+        if (assignment.hasEnded()) {
+            return tooLate();
+        }
+        if (settlement instanceof Settlement.DeadLetter why) {
+            return deadLetters.publish(record, why, deadLetterStored).then(Mono.defer(this::acknowledge));
+        }
+        if (settlement instanceof Settlement.Requeue) {
+            return assignment.giveBack(record.offset()) ? Mono.empty() : tooLate();
+        }
+        return acknowledge();
+    }
+
+    private Mono<Void> acknowledge() {
+        return assignment.complete(record.offset()) ? Mono.empty() : tooLate();
+    }
+
+    private static Mono<Void> tooLate() {
+        return Mono.error(() -> new IOException(
+                "the partition is not this consumer's any more; who has it now gets its messages again"));
+    }
+
+    @Override
+    public String origin() {
+        return "topic %s, partition %d, offset %d".formatted(record.topic(), record.partition(), record.offset());
+    }
+}

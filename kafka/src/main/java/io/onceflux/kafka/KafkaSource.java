@@ -1,0 +1,141 @@
+package io.onceflux.kafka;
+
+import io.onceflux.Backoff;
+import io.onceflux.Delivery;
+import io.onceflux.Intake;
+import io.onceflux.InvalidSetupException;
+import java.time.Duration;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
+import reactor.util.retry.Retry;
+
+/**
+ * Deliveries of a group, from generation to generation: a generation always ends with an error, and the next one begins after a
+ * pause, and only once the consumer's database takes writes. A broker that is away ends none: the client waits for it by itself.
+ */
+final class KafkaSource implements Watcher {
+
+    private static final Logger log = LoggerFactory.getLogger(KafkaSource.class);
+
+    /** What is due gets so long; all of it ends within ten seconds. */
+    private static final Duration DUE_LIMIT = Duration.ofSeconds(9);
+
+    private static final Duration THREADS_LIMIT = Duration.ofSeconds(1);
+
+    private final KafkaOptions options;
+    private final Intake intake;
+    private final Backoff backoff;
+    private final DeadLetterProducer deadLetters;
+    private final Topology topology;
+    private final Scheduler broker;
+    private final Scheduler emitting;
+    private final Runnable closed;
+    private final long start = System.nanoTime();
+    private volatile @Nullable Generation last;
+    private volatile boolean hasConsumed;
+    private volatile int failures;
+
+    KafkaSource(KafkaOptions options, Intake intake) {
+        this.options = options;
+        this.intake = intake;
+        this.backoff = Backoff.between(options.minBackoff(), options.maxBackoff());
+        this.deadLetters = new DeadLetterProducer(options);
+        this.topology = new Topology(options);
+        this.broker = BrokerThread.start("onceflux-kafka-" + options.groupId());
+        this.closed = intake.awaitClose().get();
+        this.emitting = Schedulers.newSingle("onceflux-kafka-deliveries-" + options.groupId(), true);
+    }
+
+    Flux<Delivery<ConsumerRecord<byte[], byte[]>>> deliveries() {
+        return generation().retryWhen(Retry.from(ends -> ends.concatMap(end -> pauseAfter(end.failure()))));
+    }
+
+    private Flux<Delivery<ConsumerRecord<byte[], byte[]>>> generation() {
+        return intake.ready()
+                .then(BrokerThread.call(broker, this::open).onErrorMap(error -> Refusals.explained(options, error)))
+                .flatMapMany(generation -> generation.deliveries(emitting, broker));
+    }
+
+    private Generation open() {
+        topology.ensure(hasConsumed ? null : intake.listener());
+        Generation generation = new Generation(options, intake, deadLetters, this);
+        last = generation;
+        return generation;
+    }
+
+    @Override
+    public void consuming() {
+        hasConsumed = true;
+        failures = 0;
+        intake.listener().onSourceConsuming(options.source());
+    }
+
+    @Override
+    public void lost(String reason, Duration untilNextTry) {
+        intake.listener().onSourceLost(options.source(), reason, untilNextTry);
+    }
+
+    /** Until the group has taken the consumer in for the first time, a wrong set-up fails; afterwards all is ridden out. */
+    private Mono<Long> pauseAfter(Throwable end) {
+        boolean setup = end instanceof InvalidSetupException;
+        String words = setup ? String.valueOf(end.getMessage()) : Refusals.wordsOf(end);
+        if (!hasConsumed && setup) {
+            return Mono.error(end);
+        }
+        Duration since = Duration.ofNanos(System.nanoTime() - start);
+        if (!hasConsumed && since.compareTo(options.startLimit()) > 0) {
+            return Mono.error(new InvalidSetupException(
+                    ("Kafka at %s could not be reached for %d s, or %s not be consumed: check bootstrap.servers and"
+                                    + " security.protocol, and whether the brokers run. It ended with: %s")
+                            .formatted(options.broker(), options.startLimit().toSeconds(), options.source(), words),
+                    end));
+        }
+        int now = failures + 1;
+        failures = now;
+        Duration pause = backoff.after(now);
+        lost(words, pause);
+        return Mono.delay(pause);
+    }
+
+    /**
+     * Lets the last generation commit and leave its group, and what is being published as a dead letter end. The consumer's stop waits:
+     * of a process that ends without it, what was done since the last commit comes again, and its partitions stay idle until the
+     * session has timed out.
+     */
+    Mono<Void> close() {
+        return within(DUE_LIMIT, Mono.when(whenLastClosed(), deadLetters.close()))
+                .then(within(
+                        THREADS_LIMIT,
+                        Mono.when(
+                                broker.disposeGracefully(),
+                                emitting.disposeGracefully(),
+                                deadLetters.thread().disposeGracefully())))
+                .then(Mono.fromRunnable(() -> {
+                    broker.dispose();
+                    emitting.dispose();
+                    deadLetters.thread().dispose();
+                    intake.listener().onSourceClosed(options.source());
+                    closed.run();
+                }));
+    }
+
+    private Mono<Void> whenLastClosed() {
+        return Mono.defer(() -> {
+            Generation generation = last;
+            return generation == null ? Mono.empty() : generation.whenClosed();
+        });
+    }
+
+    private static Mono<Void> within(Duration limit, Mono<Void> closing) {
+        return closing.timeout(limit).onErrorResume(error -> {
+            log.debug("a source did not close as it should", error);
+            return Mono.empty();
+        });
+    }
+}

@@ -1,0 +1,195 @@
+package io.onceflux.kafka;
+
+import io.onceflux.ConsumerListener;
+import io.onceflux.InvalidSetupException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.admin.DescribeTopicsOptions;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.errors.TopicAuthorizationException;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Makes sure that the topics and the places for dead letters are there, before anything is consumed. Blocks. */
+final class Topology {
+
+    private static final Logger log = LoggerFactory.getLogger(Topology.class);
+    private static final Duration LIMIT = Duration.ofSeconds(10);
+
+    private final KafkaOptions options;
+
+    Topology(KafkaOptions options) {
+        this.options = options;
+    }
+
+    /**
+     * Looks.
+     *
+     * @param listener who is told what is likely not wanted; null if that has been told
+     */
+    void ensure(@Nullable ConsumerListener listener) {
+        try (Admin admin = admin(options)) {
+            Set<String> topics = topics(admin);
+            Map<String, TopicDescription> found = describe(admin, topics, name -> {
+                throw new InvalidSetupException(
+                        "Topic '%s' does not exist at %s. Create it.".formatted(name, options.broker()));
+            });
+            for (TopicDescription topic : found.values()) {
+                Checked.that(
+                        isAllowed(topic, AclOperation.READ),
+                        "The user has no right to read topics [%s] at %s: grant READ on it."
+                                .formatted(topic.name(), options.broker()));
+                ensureDeadLetterTopic(admin, topic);
+            }
+            if (listener != null) {
+                new TopicWarnings(options, listener).tell(admin, found.values());
+            }
+        }
+    }
+
+    private Set<String> topics(Admin admin) {
+        if (options.pattern() == null) {
+            return new TreeSet<>(options.topics());
+        }
+        Predicate<String> wanted = options.patternWithoutDeadLetters().asMatchPredicate();
+        Set<String> names = new TreeSet<>(get(admin.listTopics().names()));
+        names.removeIf(wanted.negate());
+        return names;
+    }
+
+    private void ensureDeadLetterTopic(Admin admin, TopicDescription topic) {
+        String name = options.deadLetterTopicOf(topic.name());
+        Map<String, TopicDescription> found = describe(admin, Set.of(name), missing -> {});
+        TopicDescription there = found.get(name);
+        if (there != null) {
+            Checked.that(
+                    isAllowed(there, AclOperation.WRITE),
+                    "The user has no right to write to topic '%s' at %s, where dead letters go: grant WRITE on it."
+                            .formatted(name, options.broker()));
+        } else if (options.createDeadLetterTopics()) {
+            create(admin, name, topic.partitions().size());
+        } else if (!createsTopicsItself(admin)) {
+            throw new InvalidSetupException(
+                    ("Topic '%s' does not exist at %s, and the broker does not create topics by itself. Dead letters go there:"
+                                    + " create it, or use createDeadLetterTopics().")
+                            .formatted(name, options.broker()));
+        }
+    }
+
+    /** Where the broker does not tell, it is assumed. */
+    private static boolean isAllowed(TopicDescription topic, AclOperation operation) {
+        Set<AclOperation> rights = topic.authorizedOperations();
+        return rights == null || rights.contains(operation);
+    }
+
+    private void create(Admin admin, String name, int partitions) {
+        try {
+            get(admin.createTopics(List.of(new NewTopic(name, Optional.of(partitions), Optional.empty())))
+                    .all());
+        } catch (TopicExistsException e) { // Another instance was faster.
+            log.debug("{} has been created meanwhile", name, e);
+        } catch (AuthorizationException e) {
+            throw new InvalidSetupException(
+                    "The user has no right to create topic '%s' at %s, where dead letters go: create it, or grant CREATE."
+                            .formatted(name, options.broker()),
+                    e);
+        }
+    }
+
+    private static boolean createsTopicsItself(Admin admin) {
+        try {
+            Collection<Node> nodes = get(admin.describeCluster().nodes());
+            ConfigResource broker = new ConfigResource(
+                    ConfigResource.Type.BROKER, nodes.iterator().next().idString());
+            return get(admin.describeConfigs(List.of(broker)).all()).values().stream()
+                    .map(config -> config.get("auto.create.topics.enable"))
+                    .anyMatch(entry -> entry != null && "true".equals(entry.value()));
+        } catch (AuthorizationException e) { // Not for this user to know; then it had better be there.
+            log.debug("whether the broker creates topics is not known", e);
+            return false;
+        }
+    }
+
+    private Map<String, TopicDescription> describe(
+            Admin admin, Set<String> names, java.util.function.Consumer<String> missing) {
+        Map<String, TopicDescription> found = new HashMap<>();
+        DescribeTopicsOptions withRights = new DescribeTopicsOptions().includeAuthorizedOperations(true);
+        admin.describeTopics(names, withRights).topicNameValues().forEach((name, future) -> {
+            try {
+                found.put(name, get(future));
+            } catch (UnknownTopicOrPartitionException e) {
+                missing.accept(name);
+            } catch (
+                    TopicAuthorizationException
+                            e) { // Also the answer where there is no such topic, so that nobody can guess.
+                throw new InvalidSetupException(
+                        "Topic '%s' does not exist at %s, or the user has no right to it: create it, or grant DESCRIBE and READ, or for dead letters WRITE."
+                                .formatted(name, options.broker()),
+                        e);
+            }
+        });
+        return found;
+    }
+
+    /** The ids of topics. Blocks. */
+    static Map<String, Uuid> idsOf(KafkaOptions options, Set<String> topics) {
+        Map<String, Uuid> ids = new HashMap<>();
+        if (!topics.isEmpty()) {
+            try (Admin admin = admin(options)) {
+                get(admin.describeTopics(topics).allTopicNames())
+                        .forEach((name, topic) -> ids.put(name, topic.topicId()));
+            }
+        }
+        return ids;
+    }
+
+    static Admin admin(KafkaOptions options) {
+        return Refusals.making(options, () -> {
+            Map<String, Object> settings = ClientSettings.admin(options);
+            settings.put(AdminClientConfig.REQUEST_TIMEOUT_MS_CONFIG, (int) LIMIT.toMillis() / 2);
+            settings.put(AdminClientConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, (int) LIMIT.toMillis());
+            return Admin.create(settings);
+        });
+    }
+
+    /** What the broker answers; its refusals are thrown as they are. */
+    static <T> T get(KafkaFuture<T> answer) {
+        try {
+            return answer.get(LIMIT.toMillis() * 2, TimeUnit.MILLISECONDS);
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof RuntimeException refusal) {
+                throw refusal;
+            }
+            throw new UncheckedIOException(new IOException("the broker's answer failed", e));
+        } catch (TimeoutException e) {
+            throw new UncheckedIOException(new IOException("the broker did not answer in time", e));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new UncheckedIOException(new IOException("interrupted while waiting for the broker's answer", e));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+package io.onceflux.kafka;
+
+import io.onceflux.Backoff;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetCommitCallback;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.WakeupException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
+
+/**
+ * The Kafka client's consumer, which keeps the offsets itself while Reactor Kafka polls it: it notes what comes, commits what is
+ * done, and gives partitions away in good order. Why not Reactor Kafka's own commits: docs/decisions/0007.
+ *
+ * <p>All of it runs on the thread that polls, which may block: it is no event loop, and a rebalance has to wait.
+ */
+final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
+
+    private static final Logger log = LoggerFactory.getLogger(WatchedConsumer.class);
+
+    private static final Duration ANSWER_LIMIT = Duration.ofSeconds(5);
+
+    private final Assignments assignments;
+    private final KafkaOptions options;
+    private final long maxDeferred;
+    private final Watcher watcher;
+    private final Commits commits;
+    private final Sinks.Empty<Void> closed = Sinks.empty();
+    private final Set<TopicPartition> pausedByReceiver = new HashSet<>();
+    private Set<TopicPartition> pausedHere = Set.of();
+    private boolean joined;
+
+    WatchedConsumer(
+            Map<String, Object> settings,
+            KafkaOptions options,
+            Assignments assignments,
+            long maxDeferred,
+            Watcher watcher) {
+        super(settings);
+        this.options = options;
+        this.assignments = assignments;
+        this.maxDeferred = maxDeferred;
+        this.watcher = watcher;
+        this.commits = new Commits(
+                new CommitCalls(),
+                assignments,
+                options.commitInterval(),
+                Backoff.between(options.minBackoff(), options.maxBackoff()),
+                watcher);
+    }
+
+    /** Completes when the consumer has left the group, or has tried to for as long as it was allowed. */
+    Mono<Void> whenClosed() {
+        return closed.asMono();
+    }
+
+    @Override
+    public void subscribe(Collection<String> topics, ConsumerRebalanceListener receiver) {
+        super.subscribe(topics, new Rebalance(receiver));
+    }
+
+    @Override
+    public void subscribe(Pattern pattern, ConsumerRebalanceListener receiver) {
+        super.subscribe(pattern, new Rebalance(receiver));
+    }
+
+    @Override
+    public ConsumerRecords<byte[], byte[]> poll(Duration timeout) {
+        if (commits.tick() && !assignments.isIntakeEnded()) {
+            assignments.all().forEach(this::stepBack);
+        }
+        holdBack();
+        ConsumerRecords<byte[], byte[]> records = super.poll(timeout);
+        assignments.fetched(records);
+        assignments.all().forEach(this::forgetWhatIsGone);
+        if (!joined && groupMetadata().generationId() > 0) {
+            joined = true;
+            watcher.consuming();
+        }
+        return records;
+    }
+
+    /**
+     * To what was let go. At the commit interval, so that a consumer that lets go of everything at once does not spin. Not to what is
+     * deleted: auto.offset.reset might answer with the end of the partition.
+     */
+    private void stepBack(Assignment assignment) {
+        if (!assignment.hasToStepBack()) {
+            return;
+        }
+        TopicPartition partition = assignment.partition();
+        try {
+            long begin = beginningOffsets(List.of(partition), ANSWER_LIMIT).getOrDefault(partition, 0L);
+            Long offset = assignment.stepBack();
+            if (offset != null) {
+                seek(partition, Math.max(offset, begin));
+            }
+        } catch (TimeoutException | WakeupException e) {
+            log.debug("stepping back has to wait", e);
+        }
+    }
+
+    private void forgetWhatIsGone(Assignment assignment) {
+        if (!assignment.awaitsAny()) {
+            return;
+        }
+        try {
+            List<Long> gone = assignment.passed(position(assignment.partition(), Duration.ZERO));
+            if (!gone.isEmpty()) {
+                log.warn("{}: let go and now deleted from the topic: offsets {}", assignment.partition(), gone);
+            }
+        } catch (TimeoutException | WakeupException | IllegalStateException e) {
+            log.trace("the position is not known yet", e);
+        }
+    }
+
+    /** On top of what Reactor Kafka pauses for want of demand, and after it, because it resumes everything. */
+    private void holdBack() {
+        Set<TopicPartition> assigned = assignment();
+        Set<TopicPartition> hold =
+                new HashSet<>(assignments.isIntakeEnded() ? assigned : assignments.tooFarAhead(maxDeferred));
+        hold.retainAll(assigned);
+        Set<TopicPartition> release = new HashSet<>(pausedHere);
+        release.removeAll(hold);
+        release.removeAll(pausedByReceiver);
+        release.retainAll(assigned);
+        if (!hold.isEmpty()) {
+            super.pause(hold);
+        }
+        if (!release.isEmpty()) {
+            super.resume(release);
+        }
+        pausedHere = hold;
+    }
+
+    @Override
+    public void pause(Collection<TopicPartition> partitions) {
+        pausedByReceiver.addAll(partitions);
+        super.pause(partitions);
+    }
+
+    @Override
+    public void resume(Collection<TopicPartition> partitions) {
+        pausedByReceiver.removeAll(partitions);
+        super.resume(partitions);
+    }
+
+    @Override
+    public void close(Duration timeout) {
+        try {
+            assignments.cut();
+            commits.now(assignments.all());
+            assignments.end(List.copyOf(assignments.all()));
+            super.close(timeout);
+        } finally {
+            closed.emitEmpty((signal, result) -> false); // Closing may be tried again.
+        }
+    }
+
+    private void giveAway(Collection<TopicPartition> partitions) {
+        List<Assignment> leaving = assignments.of(partitions);
+        leaving.forEach(Assignment::giveAway);
+        long deadline = System.nanoTime() + options.drainLimit().toNanos();
+        try {
+            for (Assignment assignment : leaving) {
+                assignment.awaitQuiet(deadline);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        commits.now(leaving);
+        assignments.end(leaving);
+        forgetPauses(partitions);
+    }
+
+    private void forgetPauses(Collection<TopicPartition> partitions) {
+        pausedByReceiver.removeAll(partitions);
+        Set<TopicPartition> rest = new HashSet<>(pausedHere);
+        rest.removeAll(partitions);
+        pausedHere = rest;
+    }
+
+    /** What Reactor Kafka wants to know is passed on. */
+    private final class Rebalance implements ConsumerRebalanceListener {
+
+        private final ConsumerRebalanceListener receiver;
+
+        Rebalance(ConsumerRebalanceListener receiver) {
+            this.receiver = receiver;
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            assignments.begin(partitions);
+            receiver.onPartitionsAssigned(partitions);
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            giveAway(partitions);
+            receiver.onPartitionsRevoked(partitions);
+        }
+
+        /** Somebody else may have them already: what is under way is delivered there again, and one of the two is a duplicate. */
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            assignments.end(assignments.of(partitions));
+            forgetPauses(partitions);
+            joined = false;
+            watcher.lost(
+                    "the group went on without this consumer, and its partitions " + partitions + " are lost",
+                    Duration.ZERO);
+            receiver.onPartitionsRevoked(partitions);
+        }
+    }
+
+    private final class CommitCalls implements Commits.Client {
+
+        @Override
+        public void commitAsync(Map<TopicPartition, OffsetAndMetadata> offsets, OffsetCommitCallback callback) {
+            WatchedConsumer.this.commitAsync(offsets, callback);
+        }
+
+        @Override
+        public void commitSync(Map<TopicPartition, OffsetAndMetadata> offsets, Duration limit) {
+            WatchedConsumer.this.commitSync(offsets, limit);
+        }
+
+        @Override
+        public long position(TopicPartition partition, Duration limit) {
+            return WatchedConsumer.this.position(partition, limit);
+        }
+    }
+}
