@@ -119,7 +119,8 @@ final class Attempts<T> {
                     .concatMapIterable(handled -> handled)
                     .mapNotNull(Handled::outcome)
                     .collectList()
-                    .flatMap(outcomes -> Mono.justOrEmpty(outcomes.stream().findFirst()));
+                    .flatMap(outcomes -> Mono.justOrEmpty(outcomes.stream().findFirst()))
+                    .doFinally(end -> close(work));
             return Mono.firstWithSignal(outcome, budget.over())
                     .onErrorResume(BudgetOverException.class, error -> Mono.just(notAttempted(message, error)));
         });
@@ -154,8 +155,14 @@ final class Attempts<T> {
         return letGo(work.dropLost(part));
     }
 
-    private static <T> List<Handled<T>> letGo(List<Message<T>> messages) {
+    private List<Handled<T>> letGo(List<Message<T>> messages) {
+        progress.released(messages);
         return messages.stream().map(message -> new Handled<>(message, null)).toList();
+    }
+
+    /** Ends the list: what has no outcome yet will have none, and is not held. */
+    void close(Worklist<T> work) {
+        progress.released(work.close());
     }
 
     private Mono<List<Handled<T>>> attempt(Worklist<T> work, Part<T> before, @Nullable Budget budget) {
@@ -212,8 +219,9 @@ final class Attempts<T> {
         return finish(work, part, outcomes);
     }
 
-    private static <T> List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
+    private List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
         work.finish(part);
+        progress.released(part.messages());
         List<Handled<T>> handled = new ArrayList<>(outcomes.size());
         for (int i = 0; i < outcomes.size(); i++) {
             Message<T> message = part.messages().get(i);
@@ -272,9 +280,11 @@ final class Attempts<T> {
             return List.of();
         }
         if (verdict.next() == Verdict.Next.HOLD) {
-            progress.held(verdict.kind(), error);
+            progress.held(part.messages(), verdict.kind(), error);
         }
-        work.again(part.waitingUntil(next));
+        if (!work.again(part.waitingUntil(next)) || verdict.next() != Verdict.Next.HOLD) {
+            progress.released(part.messages());
+        }
         return List.of();
     }
 

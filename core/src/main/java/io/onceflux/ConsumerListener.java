@@ -9,7 +9,7 @@ import java.time.Duration;
  * is logged and changes nothing. Calls for different messages may come at the same time.
  *
  * <p>Every delivery that was taken in a flux ends in exactly one of {@link #onOutcome} and {@link #onDropped}. Every outcome in a
- * flux is followed by {@link #onSettled} or, last, {@link #onSettleFailed}.
+ * flux is followed by {@link #onSettled} or {@link #onUnsettled}.
  */
 public interface ConsumerListener {
 
@@ -33,14 +33,23 @@ public interface ConsumerListener {
      */
     default void onHeld(FailureKind kind, Throwable error) {}
 
-    /** The first message has committed since {@link #onHeld}. */
+    /**
+     * What {@link #onHeld} told is over: a transaction committed, or the database answers those who wait for it; after a broken set-up,
+     * an effect was applied. Or nothing is held any more, whatever became of it: then the next message shows whether it is mended.
+     */
     default void onResumed() {}
 
     /** The source was told, and answered where it does. */
     default void onSettled(Delivery<?> delivery, Settlement settlement) {}
 
-    /** The broker could not be told; the message will be delivered again and then be a duplicate, or be tried again. */
+    /** The source could not be told. It is told of a dead letter again and again, until that is stored or {@link #onUnsettled}. */
     default void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {}
+
+    /**
+     * The source will not be told of the outcome any more, after {@link #onSettleFailed}: the message is delivered again, and is a
+     * duplicate then, or tried again.
+     */
+    default void onUnsettled(Delivery<?> delivery, Settlement settlement) {}
 
     /**
      * A delivery is left to redelivery without an outcome: its channel is lost, the consumer is stopping, its limit on that has
@@ -54,8 +63,11 @@ public interface ConsumerListener {
     /** A flux of deliveries begins; nothing has been looked at yet. */
     default void onStart() {}
 
-    /** A flux of deliveries has ended, because the set-up of the consumer or of its source is wrong. */
+    /** A flux of deliveries, a call or a replay has ended, because the set-up of the consumer or of its source is wrong. */
     default void onRefused(InvalidSetupException error) {}
+
+    /** A flux of deliveries has ended with another error, which is that of its source or of an operator in front of the consumer. */
+    default void onFailed(Throwable error) {}
 
     /**
      * A source has lost its broker, or was cut off by it, and tries again; what it delivered before may not be current any more.

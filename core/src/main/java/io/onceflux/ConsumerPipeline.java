@@ -68,7 +68,10 @@ final class ConsumerPipeline<T> {
             return attempts.steps(work)
                     .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
                     .concatMapIterable(outcomes -> outcomes)
-                    .doOnCancel(() -> messages.forEach(this::dropped))
+                    .doOnCancel(() -> {
+                        attempts.close(work);
+                        messages.forEach(this::dropped);
+                    })
                     .doFinally(end ->
                             messages.forEach(message -> message.delivery().handlingEnded()));
         });

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param quarantineAfter how many times in a row one message may fail as infrastructure, while the database answers a probe
  *     that writes, before it is given up, so that it cannot hold a lane for ever; default 10. A failure as a broken set-up counts
  *     only if an effect of another message has committed since the one before, and a COMMIT without an answer only if anything has
- * @param alarmAfter how many different keys in a row may fail for good in the same way, with no success among them, before
+ * @param alarmAfter how many different keys may fail for good in the same way, with no effect applied since the first, before
  *     that is taken for a broken set-up: messages are then held and an alarm is raised, so that a bad deployment does not
  *     empty a queue into the dead letters. Default 100. Those without a usable key or payload become dead letters all
  *     the same, with a warning after as many, and those for which an effect throws {@link PermanentFailure} do not count. A held message goes on when another has been applied, or after a restart

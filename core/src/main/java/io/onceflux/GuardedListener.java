@@ -1,24 +1,34 @@
 package io.onceflux;
 
+import static io.onceflux.Printable.text;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Logs what a person should know, keeps the health, and keeps what a user's listeners throw away from the messages. */
+/**
+ * Logs what a person should know, keeps the health, and keeps what a user's listeners throw away from the messages. It never
+ * throws.
+ */
 final class GuardedListener implements ConsumerListener {
 
     private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
 
     private final String consumer;
-    private final HealthWatch health;
+    private final ConsumerListener health;
     private final List<ConsumerListener> users;
 
-    GuardedListener(String consumer, HealthWatch health, List<ConsumerListener> users) {
+    GuardedListener(String consumer, ConsumerListener health, List<ConsumerListener> users) {
         this.consumer = consumer;
         this.health = health;
         this.users = List.copyOf(users);
+    }
+
+    /** The same for a part of the consumer, whose health is kept apart. */
+    GuardedListener keeping(ConsumerListener healthOfPart) {
+        return new GuardedListener(consumer, healthOfPart, users);
     }
 
     @Override
@@ -32,49 +42,58 @@ final class GuardedListener implements ConsumerListener {
     private void logGivenUp(Delivery<?> delivery, Failure failure) {
         log.warn(
                 "{}: gave up message {} from {} after {} attempt(s), as {}{}: {}",
-                consumer,
+                name(),
                 failure.messageKey() == null
                         ? "without a usable key"
-                        : printable(failure.messageKey().id()),
-                delivery.origin(),
+                        : text(failure.messageKey().id()),
+                text(delivery.origin()),
                 failure.attempts(),
                 failure.kind(),
-                failure.sqlState() == null ? "" : " " + failure.sqlState(),
-                printable(failure.reason()));
+                failure.sqlState() == null ? "" : " " + text(failure.sqlState()),
+                text(failure.reason()));
     }
 
-    /** What a sender wrote must not look like lines of this log. */
-    private static String printable(String text) {
-        return text.replaceAll("\\p{Cntrl}", "?");
+    private String name() {
+        return text(consumer);
     }
 
     @Override
     public void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {
-        log.debug(
-                "{}: attempt {} failed as {}, again in {}: {}", consumer, attempt, kind, delay, Causes.describe(error));
+        if (log.isDebugEnabled()) {
+            log(() -> log.debug(
+                    "{}: attempt {} failed as {}, again in {}: {}",
+                    name(),
+                    attempt,
+                    kind,
+                    delay,
+                    Printable.error(error)));
+        }
         tell(listener -> listener.onRetry(delivery, kind, attempt, delay, error));
     }
 
     @Override
     public void onUnknownCommit(Delivery<?> delivery, Throwable error) {
-        log.warn("{}: a COMMIT was not answered; the claim will tell: {}", consumer, Causes.describe(error));
+        log(() -> log.warn("{}: a COMMIT was not answered; the claim will tell: {}", name(), Printable.error(error)));
         tell(listener -> listener.onUnknownCommit(delivery, error));
     }
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
-        String cause = Causes.describe(Causes.root(error));
-        if (kind == FailureKind.BROKEN_SETUP) {
-            log.error("{}: messages are held until the set-up is mended: {}", consumer, cause);
-        } else {
-            log.warn("{}: messages are held until the database takes them again: {}", consumer, cause);
-        }
+        log(() -> logHeld(kind, Printable.error(Causes.root(error))));
         tell(listener -> listener.onHeld(kind, error));
+    }
+
+    private void logHeld(FailureKind kind, String cause) {
+        if (kind == FailureKind.BROKEN_SETUP) {
+            log.error("{}: messages are held until the set-up is mended: {}", name(), cause);
+        } else {
+            log.warn("{}: messages are held until the database takes them again: {}", name(), cause);
+        }
     }
 
     @Override
     public void onResumed() {
-        log.info("{}: messages are handled again", consumer);
+        log(() -> log.info("{}: messages are not held any more", name()));
         tell(ConsumerListener::onResumed);
     }
 
@@ -93,17 +112,22 @@ final class GuardedListener implements ConsumerListener {
         if (settlement instanceof Settlement.DeadLetter) { // Its lane stands still until somebody mends the cause.
             log.error(
                     "{}: the dead letter of {} could not be stored: {}",
-                    consumer,
-                    delivery.origin(),
-                    Causes.describe(error));
+                    name(),
+                    text(delivery.origin()),
+                    Printable.error(error));
         } else {
             log.warn(
                     "{}: the source of {} could not be told {}: {}",
-                    consumer,
-                    delivery.origin(),
+                    name(),
+                    text(delivery.origin()),
                     settlement.getClass().getSimpleName(),
-                    Causes.describe(error));
+                    Printable.error(error));
         }
+    }
+
+    @Override
+    public void onUnsettled(Delivery<?> delivery, Settlement settlement) {
+        tell(listener -> listener.onUnsettled(delivery, settlement));
     }
 
     @Override
@@ -113,7 +137,7 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onWarning(String sentence) {
-        log.warn("{}: {}", consumer, sentence);
+        log(() -> log.warn("{}: {}", name(), text(sentence)));
         tell(listener -> listener.onWarning(sentence));
     }
 
@@ -128,14 +152,24 @@ final class GuardedListener implements ConsumerListener {
     }
 
     @Override
+    public void onFailed(Throwable error) {
+        tell(listener -> listener.onFailed(error));
+    }
+
+    @Override
     public void onSourceLost(String source, String reason, Duration untilNextTry) {
-        log.warn("{}: {} is lost, and tried again in {} ms: {}", consumer, source, untilNextTry.toMillis(), reason);
+        log(() -> log.warn(
+                "{}: {} is lost, and tried again in {} ms: {}",
+                name(),
+                text(source),
+                untilNextTry.toMillis(),
+                text(reason)));
         tell(listener -> listener.onSourceLost(source, reason, untilNextTry));
     }
 
     @Override
     public void onSourceConsuming(String source) {
-        log.info("{}: {} is consumed", consumer, source);
+        log(() -> log.info("{}: {} is consumed", name(), text(source)));
         tell(listener -> listener.onSourceConsuming(source));
     }
 
@@ -144,13 +178,13 @@ final class GuardedListener implements ConsumerListener {
         tell(listener -> listener.onSourceClosed(source));
     }
 
-    /** Writes what a delivery of the user's own has to tell of itself. */
+    /** Writes what a delivery or an exception of the user's own has to tell of itself. */
     private void log(Runnable writing) {
-        guarded("a delivery threw instead of describing itself", writing);
+        guarded("a delivery or an exception threw instead of describing itself", writing);
     }
 
     private void tell(Consumer<ConsumerListener> call) {
-        call.accept(health);
+        guarded("the health could not be noted", () -> call.accept(health));
         for (ConsumerListener listener : users) {
             guarded("the listener threw", () -> call.accept(listener));
         }
@@ -160,7 +194,7 @@ final class GuardedListener implements ConsumerListener {
         try {
             call.run();
         } catch (Throwable e) { // An Error too: Reactor rethrows some of them, and the lane would hang.
-            log.warn("{}: {}; the message is not affected", consumer, sentence, e);
+            log.warn("{}: {}; the message is not affected", name(), sentence, Printable.withTrace(e));
         }
     }
 }

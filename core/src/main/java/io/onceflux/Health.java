@@ -6,6 +6,10 @@ import java.util.List;
 /**
  * Whether a consumer can do its work now, for a health endpoint or a probe.
  *
+ * <p>A flux of deliveries that was refused or ended with an error is a trouble until the same flux, the object that {@code transform} was
+ * called on, is subscribed to again, or one that began later has completed. What calls fail with is forgotten when a message is done,
+ * or after {@link ConsumerBuilder#downAfter} without another such call: a probe that keeps calls away lets some come again then.
+ *
  * @param status the worst of the troubles, {@link Status#UP} without any
  * @param troubles what is wrong, the longest first; empty if nothing is
  */
@@ -32,7 +36,9 @@ public record Health(Status status, List<Trouble> troubles) {
     /**
      * One thing that is wrong.
      *
-     * @param what the part: {@code database}, {@code set-up}, {@code dead letters}, {@code consumer}, or the source by its own name
+     * @param what the part: {@code database}; {@code set-up}; {@code dead letters}; {@code start}, which was refused; {@code deliveries},
+     *     a flux that ended with an error; {@code calls}, whose time ended while the database was away; {@code consumer}, if it has been
+     *     stopped; or the source by its own name
      * @param reason a sentence for a person, without credentials
      * @param since when it began
      */

@@ -5,52 +5,82 @@ import io.onceflux.Health.Trouble;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Collections;
 import java.util.Comparator;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 
 /** Keeps what is wrong with a consumer now, and since when, from what the consumer tells its listener. */
 final class HealthWatch implements ConsumerListener {
 
     private static final String DATABASE = "database";
     private static final String SETUP = "set-up";
-    private static final String START = "start";
     private static final String DEAD_LETTERS = "dead letters";
 
     private final Duration downAfter;
     private final Clock clock;
-    private final Map<String, Noted> noted = new ConcurrentHashMap<>();
+    private final Map<Object, Noted> noted = new ConcurrentHashMap<>();
+    private final Set<Delivery<?>> notDeadLettered = Collections.newSetFromMap(new IdentityHashMap<>());
+    private final EndedFluxes ended = new EndedFluxes();
+    private final Calls calls = new Calls();
 
     HealthWatch(Duration downAfter, Clock clock) {
         this.downAfter = downAfter;
         this.clock = clock;
     }
 
-    /** @param lasting whether it will not mend itself */
-    private record Noted(Trouble trouble, boolean lasting) {}
+    /**
+     * @param lasting whether it will not mend itself
+     * @param until when it is forgotten, if it is not told again
+     */
+    private record Noted(Trouble trouble, boolean lasting, Instant until) {}
 
     Health health() {
-        Instant tooLongAgo = clock.instant().minus(downAfter);
-        List<Noted> now = List.copyOf(noted.values());
-        boolean down =
-                now.stream().anyMatch(one -> one.lasting || !one.trouble.since().isAfter(tooLongAgo));
-        return new Health(
-                now.isEmpty() ? Status.UP : down ? Status.DOWN : Status.DEGRADED,
-                now.stream()
-                        .map(Noted::trouble)
-                        .sorted(Comparator.comparing(Trouble::since))
-                        .toList());
+        Instant now = clock.instant();
+        Instant tooLongAgo = now.minus(downAfter);
+        List<Noted> known =
+                noted.values().stream().filter(one -> now.isBefore(one.until)).toList();
+        List<Trouble> overForGood = ended.troubles();
+        boolean down = !overForGood.isEmpty()
+                || known.stream()
+                        .anyMatch(one -> one.lasting || !one.trouble.since().isAfter(tooLongAgo));
+        List<Trouble> troubles = Stream.concat(
+                        overForGood.stream(), known.stream().map(Noted::trouble))
+                .sorted(Comparator.comparing(Trouble::since))
+                .toList();
+        return new Health(troubles.isEmpty() ? Status.UP : down ? Status.DOWN : Status.DEGRADED, troubles);
     }
 
     void stopped() {
-        arises("consumer", "it has been stopped", true);
+        arises("consumer", "consumer", "it has been stopped", true);
+    }
+
+    /** What one subscription tells, kept apart from what others tell. */
+    OfFlux ofFlux(Object deliveries) {
+        return new OfFlux(deliveries);
+    }
+
+    /** What callers are told who wait for the answer. */
+    Calls ofCalls() {
+        return calls;
+    }
+
+    @Override
+    public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
+        if (outcome.isDone()) {
+            calls.work();
+        }
     }
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
         boolean broken = kind == FailureKind.BROKEN_SETUP;
-        arises(broken ? SETUP : DATABASE, describe(error), broken);
+        String what = broken ? SETUP : DATABASE;
+        arises(what, what, describe(error), broken);
     }
 
     @Override
@@ -60,54 +90,142 @@ final class HealthWatch implements ConsumerListener {
     }
 
     @Override
-    public void onStart() {
-        noted.remove(START);
-    }
-
-    @Override
-    public void onRefused(InvalidSetupException error) {
-        arises(START, String.valueOf(error.getMessage()), true);
+    public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
+        if (settlement instanceof Settlement.DeadLetter) {
+            String reason = describe(error);
+            synchronized (notDeadLettered) {
+                notDeadLettered.add(delivery);
+                arises(DEAD_LETTERS, DEAD_LETTERS, reason, false);
+            }
+        }
     }
 
     @Override
     public void onSettled(Delivery<?> delivery, Settlement settlement) {
+        noMoreTries(delivery, settlement);
+    }
+
+    @Override
+    public void onUnsettled(Delivery<?> delivery, Settlement settlement) {
+        noMoreTries(delivery, settlement);
+    }
+
+    private void noMoreTries(Delivery<?> delivery, Settlement settlement) {
         if (settlement instanceof Settlement.DeadLetter) {
-            noted.remove(DEAD_LETTERS);
+            synchronized (notDeadLettered) {
+                if (notDeadLettered.remove(delivery) && notDeadLettered.isEmpty()) {
+                    noted.remove(DEAD_LETTERS);
+                }
+            }
         }
     }
 
-    @Override
-    public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
-        if (settlement instanceof Settlement.DeadLetter) {
-            arises(DEAD_LETTERS, describe(error), false);
-        }
-    }
-
-    @Override
-    public void onSourceLost(String source, String reason, Duration untilNextTry) {
-        arises(source, reason, false);
-    }
-
-    @Override
-    public void onSourceConsuming(String source) {
-        noted.remove(source);
-    }
-
-    @Override
-    public void onSourceClosed(String source) {
-        noted.remove(source);
+    private void arises(Object key, String what, String reason, boolean lasting) {
+        arises(key, what, reason, lasting, Instant.MAX);
     }
 
     /** What goes on keeps its beginning, and tells the latest reason. */
-    private void arises(String what, String reason, boolean lasting) {
+    private void arises(Object key, String what, String reason, boolean lasting, Instant until) {
         Instant now = clock.instant();
-        noted.compute(
-                what,
-                (name, before) ->
-                        new Noted(new Trouble(what, reason, before == null ? now : before.trouble.since()), lasting));
+        noted.compute(key, (same, before) -> {
+            boolean goesOn = before != null && now.isBefore(before.until);
+            return new Noted(new Trouble(what, reason, goesOn ? before.trouble.since() : now), lasting, until);
+        });
     }
 
     private static String describe(Throwable error) {
         return Causes.describe(Causes.root(error));
+    }
+
+    /** One subscription to a flux of deliveries, and the sources in it. */
+    final class OfFlux implements ConsumerListener {
+
+        private final Object deliveries;
+        private volatile long endedBefore = Long.MIN_VALUE;
+        private volatile boolean over;
+
+        private OfFlux(Object deliveries) {
+            this.deliveries = deliveries;
+        }
+
+        private record SourceOf(OfFlux flux, String name) {}
+
+        @Override
+        public void onStart() {
+            endedBefore = ended.startsAgain(deliveries);
+        }
+
+        @Override
+        public void onRefused(InvalidSetupException error) {
+            ended.add(deliveries, new Trouble("start", String.valueOf(error.getMessage()), clock.instant()));
+        }
+
+        @Override
+        public void onFailed(Throwable error) {
+            ended.add(deliveries, new Trouble("deliveries", describe(error), clock.instant()));
+        }
+
+        @Override
+        public void onSourceLost(String source, String reason, Duration untilNextTry) {
+            if (!over) {
+                arises(new SourceOf(this, source), source, reason, false);
+            }
+        }
+
+        @Override
+        public void onSourceConsuming(String source) {
+            noted.remove(new SourceOf(this, source));
+        }
+
+        @Override
+        public void onSourceClosed(String source) {
+            noted.remove(new SourceOf(this, source));
+        }
+
+        /** @param completed without an error, and not because it was cancelled */
+        void ended(boolean completed) {
+            over = true;
+            noted.keySet().removeIf(key -> key instanceof SourceOf source && source.flux == this);
+            if (completed) {
+                ended.forgetBefore(endedBefore);
+            }
+        }
+    }
+
+    /**
+     * Calls, and replays: nobody is left who would find out that what they failed with is mended. So it is forgotten when there was no
+     * sign of it for as long as makes a consumer down; a probe that has taken all calls away lets some come again then.
+     */
+    final class Calls implements ConsumerListener {
+
+        private static final String REFUSED = "calls are refused";
+        private static final String FAIL = "calls fail";
+
+        private volatile boolean troubled;
+
+        private Calls() {}
+
+        @Override
+        public void onRefused(InvalidSetupException error) {
+            arises(REFUSED, "start", String.valueOf(error.getMessage()), true);
+        }
+
+        /** The database was away for longer than a caller can wait. */
+        void fail(Failure failure) {
+            arises(FAIL, "calls", failure.reason(), false);
+        }
+
+        private void arises(String key, String what, String reason, boolean lasting) {
+            HealthWatch.this.arises(key, what, reason, lasting, clock.instant().plus(downAfter));
+            troubled = true;
+        }
+
+        private void work() {
+            if (troubled) {
+                troubled = false;
+                noted.remove(REFUSED);
+                noted.remove(FAIL);
+            }
+        }
     }
 }

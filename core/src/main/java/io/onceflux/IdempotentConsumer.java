@@ -11,6 +11,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.SignalType;
 
 /**
  * Applies the effect of each message once, however often the message is delivered.
@@ -36,6 +37,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final Claims claims;
     private final Identify<T> identify;
     private final HealthWatch health;
+    private final GuardedListener calls;
     private final @Nullable TableDeadLetters deadLetters;
     private final Lifecycle lifecycle = new Lifecycle();
     private final StartupCheck startupCheck;
@@ -56,6 +58,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             HealthWatch health) {
         this.health = health;
         this.settings = settings;
+        this.calls = settings.listener().keeping(health.ofCalls());
         this.connections = connections;
         this.claims = claims;
         this.identify = identify;
@@ -115,24 +118,41 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     @Override
     public Flux<Outcome> apply(Flux<Delivery<T>> deliveries) {
         return Flux.defer(() -> {
+            HealthWatch.OfFlux watch = health.ofFlux(deliveries);
+            GuardedListener listener = settings.listener().keeping(watch);
+            return outcomes(deliveries, listener, listener::onStart)
+                    .doFinally(end -> watch.ended(end == SignalType.ON_COMPLETE));
+        });
+    }
+
+    private Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries, GuardedListener listener, Runnable beginning) {
+        return Flux.defer(() -> {
                     if (!lifecycle.begin()) {
                         return Flux.<Outcome>empty();
                     }
-                    settings.listener().onStart();
+                    beginning.run();
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
                             .thenMany(Flux.defer(() ->
                                     lifecycle.isStopAsked() ? Flux.<Outcome>empty() : pipeline.outcomes(deliveries)))
-                            .doOnError(InvalidSetupException.class, settings.listener()::onRefused)
+                            .doOnError(error -> tellEnd(listener, error))
                             .doFinally(end -> lifecycle.ended());
                 })
-                .contextWrite(intake()::into)
+                .contextWrite(intake(listener)::into)
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
     }
 
-    private Intake intake() {
+    private static void tellEnd(GuardedListener listener, Throwable error) {
+        if (error instanceof InvalidSetupException refused) {
+            listener.onRefused(refused);
+        } else {
+            listener.onFailed(error);
+        }
+    }
+
+    private Intake intake(GuardedListener listener) {
         return new Intake(
                 settings.consumer(),
                 identify.takesIdsFromSource(),
@@ -143,7 +163,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
                 lifecycle::closing,
-                settings.listener());
+                listener);
     }
 
     /**
@@ -165,6 +185,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                                         + " precede the commit. Use claimInTransaction there."));
                     }
                     return whileRunning(handle(delivery, attempts::within)
+                            .doOnNext(this::noteForHealth)
                             .flatMap(outcome -> outcome.isDone()
                                     ? settling.settle(delivery, outcome.settlement())
                                             .thenReturn(outcome)
@@ -178,6 +199,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 ? handling.takeUntilOther(lifecycle.cutOff())
                         .switchIfEmpty(Mono.error(() -> new IllegalStateException(
                                 "the consumer " + name() + " was stopped before the message was handled")))
+                        .doOnError(InvalidSetupException.class, calls::onRefused)
                         .doFinally(end -> lifecycle.ended())
                 : Mono.error(hasBeenStopped()));
     }
@@ -194,6 +216,12 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     .doOnNext(outcome -> settings.listener()
                             .onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start)));
         });
+    }
+
+    private void noteForHealth(Outcome outcome) {
+        if (outcome instanceof Outcome.Failed failed && failed.failure().kind() == FailureKind.INFRASTRUCTURE) {
+            health.ofCalls().fail(failed.failure());
+        }
     }
 
     private IllegalStateException hasBeenStopped() {
@@ -228,6 +256,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                             .then(ConnectionFactoryUtils.getConnection(connections))
                             .flatMap(connection -> startupCheck
                                     .tableIsFit(connection)
+                                    .doOnError(InvalidSetupException.class, calls::onRefused)
                                     .then(Mono.defer(
                                             () -> claims.claim(connection, List.of(key), settings.lockTimeout()))))
                             .map(fresh -> !fresh.isEmpty());

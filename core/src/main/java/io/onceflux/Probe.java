@@ -29,13 +29,19 @@ final class Probe {
 
     /** Completes when the database takes writes; looks again and again, with pauses. */
     Mono<Void> untilAnswers() {
-        return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
-            progress.held(heldFor(failure.failure()), failure.failure());
-            Duration pause = settings.failurePolicy()
-                    .backoff(FailureKind.INFRASTRUCTURE)
-                    .after((int) failure.totalRetries() + 1);
-            return Mono.delay(pause);
-        })));
+        return Mono.defer(() -> {
+            HeldNow.Waiter waiter = progress.waiter();
+            return write().retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
+                        waiter.waits(heldFor(failure.failure()), failure.failure());
+                        Duration pause = settings.failurePolicy()
+                                .backoff(FailureKind.INFRASTRUCTURE)
+                                .after((int) failure.totalRetries() + 1);
+                        return Mono.delay(pause);
+                    })))
+                    .doOnSuccess(done -> progress.databaseAnswers())
+                    .doOnTerminate(waiter::done)
+                    .doOnCancel(waiter::done);
+        });
     }
 
     /** A claim that nobody else makes has no fault of its own: if it is refused, the set-up is broken. */

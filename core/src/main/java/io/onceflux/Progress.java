@@ -1,11 +1,9 @@
 package io.onceflux;
 
-import io.r2dbc.spi.R2dbcException;
-import java.util.HashSet;
-import java.util.Set;
+import io.onceflux.HeldNow.Waiter;
+import java.util.Collection;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.AtomicReference;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What the messages of one consumer say about each other: whether any commit, whether they are being held, and whether many
@@ -17,14 +15,15 @@ final class Progress {
     private final ConsumerListener listener;
     private final AtomicLong commits = new AtomicLong();
     private final AtomicLong effects = new AtomicLong();
-    private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
-    private final Set<MessageKey> failedAlike = new HashSet<>();
-    private String failedHow = "";
-    private int unusable;
+    private final AtomicInteger unusable = new AtomicInteger();
+    private final FailedAlike failedAlike;
+    private final HeldNow heldNow;
 
     Progress(int alarmAfter, ConsumerListener listener) {
         this.alarmAfter = alarmAfter;
         this.listener = listener;
+        this.failedAlike = new FailedAlike(alarmAfter);
+        this.heldNow = new HeldNow(listener);
     }
 
     long commits() {
@@ -39,30 +38,35 @@ final class Progress {
     /** A transaction committed, with an effect or as a duplicate. */
     void committed() {
         commits.incrementAndGet();
-        if (heldFor.get() != null && heldFor.getAndSet(null) != null) {
-            listener.onResumed();
-        }
+        heldNow.outageIsOver();
     }
 
     /** An effect committed, so what others fail with is theirs alone. */
     void applied() {
         effects.incrementAndGet();
-        synchronized (failedAlike) {
-            failedAlike.clear();
-            unusable = 0;
-        }
+        unusable.set(0);
+        failedAlike.clear();
+        heldNow.allIsOver();
     }
 
-    /** Messages are being held; told once, and once more when what looked like an outage turns out to be a broken set-up. */
-    void held(FailureKind kind, Throwable error) {
-        FailureKind before = heldFor.getAndUpdate(known -> isNews(kind, known) ? kind : known);
-        if (isNews(kind, before)) {
-            listener.onHeld(kind, error);
-        }
+    /** The database took a write for somebody who had waited for that. */
+    void databaseAnswers() {
+        heldNow.outageIsOver();
     }
 
-    private static boolean isNews(FailureKind kind, @Nullable FailureKind known) {
-        return known == null || (kind == FailureKind.BROKEN_SETUP && known != kind);
+    /** Messages are held from now on, until they are {@link #released}. */
+    void held(Collection<? extends Message<?>> messages, FailureKind kind, Throwable error) {
+        heldNow.hold(messages, kind, error);
+    }
+
+    /** Messages have their outcome, are let go, or fail in a way that holds nothing. */
+    void released(Collection<? extends Message<?>> messages) {
+        heldNow.release(messages);
+    }
+
+    /** For somebody who waits for the database without a message. */
+    Waiter waiter() {
+        return heldNow.new Waiter();
     }
 
     /**
@@ -72,31 +76,12 @@ final class Progress {
      *     the set-up than the messages
      */
     boolean isOneOfMany(MessageKey key, FailureKind kind, Throwable error) {
-        R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
-        String how = kind + " "
-                + (fromDatabase != null
-                        ? fromDatabase.getSqlState()
-                        : Causes.root(error).getClass().getName());
-        synchronized (failedAlike) {
-            if (!how.equals(failedHow)) {
-                failedHow = how;
-                failedAlike.clear();
-            }
-            if (failedAlike.size() >= alarmAfter) {
-                return true;
-            }
-            failedAlike.add(key);
-            return false;
-        }
+        return failedAlike.isOneTooMany(key, kind, error);
     }
 
     /** Notes that a message has no usable key or payload; many in a row are worth a word, once until an effect commits. */
     void unusable(String reason) {
-        boolean isNews;
-        synchronized (failedAlike) {
-            isNews = ++unusable == alarmAfter;
-        }
-        if (isNews) {
+        if (unusable.incrementAndGet() == alarmAfter) {
             listener.onWarning(
                     ("%d messages in a row had no usable key or payload, and became dead letters: the decoder, or the place of the"
                                     + " id, may be wrong. Replay them once that is mended. The last one: %s")

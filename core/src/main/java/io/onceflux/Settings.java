@@ -21,7 +21,7 @@ record Settings(
         Duration startLimit,
         Duration processBudget,
         FailurePolicy failurePolicy,
-        ConsumerListener listener) {
+        GuardedListener listener) {
 
     private static final int LONGEST_NAME = 100;
     private static final int MOST_IN_A_BATCH = 10_000;

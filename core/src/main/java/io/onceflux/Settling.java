@@ -29,7 +29,7 @@ final class Settling {
     Mono<Void> settle(Delivery<?> delivery, Settlement settlement) {
         return Mono.defer(() -> {
             AtomicBoolean ended = new AtomicBoolean();
-            return told(delivery, settlement)
+            return told(ended, delivery, settlement)
                     .doOnSuccess(done -> {
                         if (ended.compareAndSet(false, true)) {
                             settings.listener().onSettled(delivery, settlement);
@@ -47,14 +47,15 @@ final class Settling {
     private void failed(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error) {
         if (ended.compareAndSet(false, true)) {
             settings.listener().onSettleFailed(delivery, settlement, error);
+            settings.listener().onUnsettled(delivery, settlement);
         }
     }
 
-    private Mono<Void> told(Delivery<?> delivery, Settlement settlement) {
+    private Mono<Void> told(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement) {
         Mono<Void> once = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(delivery, settlement)));
         return settlement instanceof Settlement.DeadLetter
-                ? once.retryWhen(Retry.from(failures -> failures.concatMap(
-                        failure -> nextTry(delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
+                ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure ->
+                        nextTry(ended, delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
                 : once;
     }
 
@@ -71,11 +72,15 @@ final class Settling {
         return delivery.settle(settlement);
     }
 
-    private Mono<Long> nextTry(Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {
+    private Mono<Long> nextTry(
+            AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {
         if (!delivery.isCurrent()) {
             return Mono.error(error);
         }
         settings.listener().onSettleFailed(delivery, settlement, error);
+        if (ended.get()) { // Cut off meanwhile: this must not be the last word.
+            settings.listener().onUnsettled(delivery, settlement);
+        }
         Duration pause =
                 settings.failurePolicy().backoff(FailureKind.INFRASTRUCTURE).after(failures);
         return Mono.firstWithSignal(Mono.delay(pause), stopRequested.then(Mono.error(error)));

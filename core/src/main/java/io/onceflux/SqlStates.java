@@ -34,6 +34,10 @@ final class SqlStates {
             "42P01", // undefined_table
             "42703", // undefined_column
             "42501", // insufficient_privilege
+            "42704", // undefined_object, such as a type
+            "42804", // datatype_mismatch: a column has another type than the statement expects
+            "42883", // undefined_function; also an operator that does not exist for these types
+            "42P10", // invalid_column_reference: ON CONFLICT without its unique index
             "3F000"); // invalid_schema_name
 
     private static final Set<String> PERMANENT_CLASSES = Set.of("22", "23", "42");

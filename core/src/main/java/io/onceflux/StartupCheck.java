@@ -97,10 +97,14 @@ final class StartupCheck {
 
     private Mono<Void> waitForDatabase() {
         long start = now();
+        HeldNow.Waiter waiter = progress.waiter();
         return Mono.defer(this::lookAtDatabase)
                 .timeout(settings.controlLimit())
                 .retryWhen(Retry.from(failures -> failures.concatMap(
-                        failure -> again(start, failure.failure(), (int) failure.totalRetries() + 1))));
+                        failure -> again(start, waiter, failure.failure(), (int) failure.totalRetries() + 1))))
+                .doOnSuccess(done -> progress.databaseAnswers())
+                .doOnTerminate(waiter::done)
+                .doOnCancel(waiter::done);
     }
 
     /**
@@ -137,7 +141,7 @@ final class StartupCheck {
                 .then(Mono.defer(() -> deadLetters == null ? Mono.empty() : deadLetters.verify()));
     }
 
-    private Mono<Long> again(long start, Throwable error, int failures) {
+    private Mono<Long> again(long start, HeldNow.Waiter waiter, Throwable error, int failures) {
         String state = SqlStates.stateOf(error);
         if (error instanceof InvalidSetupException) {
             return Mono.error(error);
@@ -165,7 +169,7 @@ final class StartupCheck {
                             + " server runs. It said: " + Causes.root(error).getMessage(),
                     error));
         }
-        progress.held(FailureKind.INFRASTRUCTURE, error);
+        waiter.waits(FailureKind.INFRASTRUCTURE, error);
         return Mono.delay(pause);
     }
 

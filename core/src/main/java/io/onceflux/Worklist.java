@@ -1,8 +1,10 @@
 package io.onceflux;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -113,12 +115,13 @@ final class Worklist<T> {
         }
     }
 
-    /** The part has to be attempted again, with what is known of it now. */
-    synchronized void again(Part<T> part) {
+    /** The part has to be attempted again, with what is known of it now; false if {@link #close} came first. */
+    synchronized boolean again(Part<T> part) {
         int at = indexOf(part);
         if (at >= 0) {
             parts.set(at, part);
         }
+        return at >= 0;
     }
 
     /** Takes off a part those whose channel is lost, and the copies of those. */
@@ -138,10 +141,10 @@ final class Worklist<T> {
         if (at < 0) {
             return;
         }
-        Set<MessageKey> gone = new HashSet<>();
-        some.forEach(message -> gone.add(message.requireKey()));
+        Set<Message<T>> gone = Collections.newSetFromMap(new IdentityHashMap<>()); // Not by key: one may have none.
+        gone.addAll(some);
         List<Message<T>> rest = part.messages.stream()
-                .filter(message -> !gone.contains(message.requireKey()))
+                .filter(message -> !gone.contains(message))
                 .toList();
         if (rest.isEmpty()) {
             parts.remove(at);

@@ -241,4 +241,19 @@ class CutOffTest {
             }
         }
     }
+
+    @Test
+    void aMessageWithoutAKeyWhoseChannelIsLostIsLetGoAndTheFluxGoesOn() {
+        TestDelivery<Order> keyless = new TestDelivery<>(null, Order.of("none"));
+        keyless.channelLost();
+        RecordingListener told = new RecordingListener();
+        List<Outcome> outcomes = Consumers.run(
+                Consumers.orders(Order::apply)
+                        .listener(told)
+                        .build(fresh.database().pool(10)),
+                List.of(keyless, TestDelivery.order("after")));
+
+        assertThat(outcomes).singleElement().isInstanceOf(Outcome.Applied.class);
+        assertThat(told.dropped).containsExactly(keyless);
+    }
 }

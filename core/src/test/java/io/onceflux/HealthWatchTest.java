@@ -13,9 +13,7 @@ import org.junit.jupiter.api.Test;
 
 class HealthWatchTest {
 
-    private static final Settlement DEAD_LETTER = Settlement.deadLetter(
-            "loyalty",
-            new Failure(FailureKind.PERMANENT, null, "no", null, 1, Instant.EPOCH, new IllegalStateException("no")));
+    private static final Settlement DEAD_LETTER = Settlement.deadLetter("loyalty", failure("no"));
 
     private final TestDelivery<Order> delivery = TestDelivery.order("1");
     private final SteppedClock clock = new SteppedClock();
@@ -52,36 +50,124 @@ class HealthWatchTest {
     }
 
     @Test
-    void aRefusedStartIsDownUntilTheNextOne() {
-        watch.onRefused(new InvalidSetupException("Queue 'q' does not exist."));
+    void aRefusedStartIsDownUntilTheSameFluxStartsAgain() {
+        HealthWatch.OfFlux refused = watch.ofFlux("a");
+        refused.onStart();
+        refused.onRefused(new InvalidSetupException("Queue 'q' does not exist."));
+        refused.ended(false);
         assertThat(watch.health().status()).isEqualTo(Status.DOWN);
         assertThat(watch.health().troubles())
                 .containsExactly(new Trouble("start", "Queue 'q' does not exist.", Instant.EPOCH));
 
-        watch.onStart();
+        watch.ofFlux("b").onStart();
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        watch.ofFlux("a").onStart();
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void eachFluxThatEndedWithAnErrorHasToStartAgain() {
+        watch.ofFlux("a").onFailed(new IllegalStateException("the mapping threw"));
+        watch.ofFlux("a").onFailed(new IllegalStateException("the mapping threw again"));
+        watch.ofFlux("a").onStart();
+        assertThat(watch.health().troubles())
+                .containsExactly(new Trouble(
+                        "deliveries", "java.lang.IllegalStateException: the mapping threw again", Instant.EPOCH));
+        watch.ofFlux("a").onStart();
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void fluxesThatComeOneAfterTheOtherReplaceEachOther() {
+        HealthWatch.OfFlux before = watch.ofFlux("before");
+        before.onStart();
+        watch.ofFlux("failed").onFailed(new IllegalStateException("no answer"));
+        before.ended(true);
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+
+        HealthWatch.OfFlux after = watch.ofFlux("after");
+        after.onStart();
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        after.ended(true);
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void fluxesThatAreMadeAnewAndFailForEverTakeABoundedPlace() {
+        for (int i = 0; i < 10_000; i++) {
+            watch.ofFlux("flux-" + i).onFailed(new IllegalStateException("no answer"));
+        }
+        assertThat(watch.health().troubles()).hasSizeLessThanOrEqualTo(100);
+    }
+
+    @Test
+    void whatCallsFailWithIsForgottenWhenNoneHasFailedForLong() {
+        watch.ofCalls().fail(failure("away"));
+        clock.step(59);
+        assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+        watch.ofCalls().fail(failure("still away"));
+        clock.step(59);
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        assertThat(watch.health().troubles()).containsExactly(new Trouble("calls", "still away", Instant.EPOCH));
+        clock.step(1);
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+
+        watch.ofCalls().fail(failure("away again"));
+        assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+    }
+
+    @Test
+    void callsThatAreRefusedAreDownUntilOneIsDoneOrNoneHasComeForLong() {
+        watch.ofCalls().onRefused(new InvalidSetupException("no table"));
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        watch.onOutcome(delivery, new Outcome.Duplicate(new MessageKey("loyalty", "1")), Duration.ZERO);
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+
+        watch.ofCalls().onRefused(new InvalidSetupException("no table"));
+        clock.step(60);
         assertThat(watch.health().status()).isEqualTo(Status.UP);
     }
 
     @Test
     void eachSourceIsATroubleOfItsOwnAndTheLongestComesFirst() {
-        watch.onSourceLost("queue 'a'", "gone", Duration.ofSeconds(1));
+        HealthWatch.OfFlux flux = watch.ofFlux("f");
+        flux.onSourceLost("queue 'a'", "gone", Duration.ofSeconds(1));
         clock.step(10);
-        watch.onSourceLost("queue 'b'", "gone too", Duration.ofSeconds(1));
-        watch.onSourceLost("queue 'a'", "still gone", Duration.ofSeconds(2));
+        flux.onSourceLost("queue 'b'", "gone too", Duration.ofSeconds(1));
+        flux.onSourceLost("queue 'a'", "still gone", Duration.ofSeconds(2));
         assertThat(watch.health().troubles()).extracting(Trouble::what).containsExactly("queue 'a'", "queue 'b'");
 
-        watch.onSourceConsuming("queue 'a'");
-        watch.onSourceClosed("queue 'b'");
+        flux.onSourceConsuming("queue 'a'");
+        flux.onSourceClosed("queue 'b'");
         assertThat(watch.health().status()).isEqualTo(Status.UP);
     }
 
     @Test
-    void aDeadLetterThatCannotBeStoredIsATroubleUntilOneIs() {
+    void sourcesOfOneNameInTwoFluxesAreNotTheSame() {
+        HealthWatch.OfFlux one = watch.ofFlux("f");
+        HealthWatch.OfFlux other = watch.ofFlux("f");
+        one.onSourceLost("queue 'a'", "gone", Duration.ofSeconds(1));
+        other.onSourceConsuming("queue 'a'");
+        other.onSourceClosed("queue 'a'");
+        assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+
+        one.ended(false);
+        one.onSourceLost("queue 'a'", "gone", Duration.ofSeconds(1));
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void aDeadLetterThatCannotBeStoredIsATroubleUntilItIsOrIsLeftToRedelivery() {
+        TestDelivery<Order> other = TestDelivery.order("2");
         watch.onSettleFailed(delivery, DEAD_LETTER, new IllegalStateException("no queue"));
+        watch.onSettleFailed(other, DEAD_LETTER, new IllegalStateException("no queue"));
         assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
         watch.onSettled(delivery, Settlement.acknowledge());
-        assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+        watch.onSettled(TestDelivery.order("3"), DEAD_LETTER);
         watch.onSettled(delivery, DEAD_LETTER);
+        assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+        watch.onSettleFailed(other, DEAD_LETTER, new IllegalStateException("channel lost"));
+        watch.onUnsettled(other, DEAD_LETTER);
         assertThat(watch.health().status()).isEqualTo(Status.UP);
     }
 
@@ -89,6 +175,11 @@ class HealthWatchTest {
     void anAcknowledgementThatFailsIsNoTrouble() {
         watch.onSettleFailed(delivery, Settlement.acknowledge(), new IllegalStateException("channel lost"));
         assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    private static Failure failure(String reason) {
+        return new Failure(
+                FailureKind.PERMANENT, null, reason, null, 1, Instant.EPOCH, new IllegalStateException(reason));
     }
 
     private static final class SteppedClock extends Clock {

@@ -93,6 +93,38 @@ class MetersTest {
         assertThat(count("onceflux.settlements", "settlement", "requeue")).isEqualTo(20);
     }
 
+    @Test
+    void everyMeterIsThereAtZeroWhenAConsumerIsBuilt() {
+        assertThat(orders(Order::apply).listener(ConsumerMeters.in(registry)).build(pool))
+                .isNotNull();
+
+        assertThat(registry.getMeters())
+                .extracting(meter -> meter.getId().getName())
+                .containsAll(Arrays.stream(ConsumerMeter.values())
+                        .map(ConsumerMeter::getName)
+                        .toList());
+        for (Meter meter : registry.getMeters()) {
+            assertThat(meter.measure())
+                    .allSatisfy(measured -> assertThat(measured.getValue()).isZero());
+        }
+    }
+
+    @Test
+    void aConsumerThatIsBuiltAgainIsSeenByTheGaugesOfTheFirst() {
+        ConsumerListener first = ConsumerMeters.in(registry).forConsumer("loyalty");
+        ConsumerListener second = ConsumerMeters.in(registry).forConsumer("loyalty");
+        second.onHeld(FailureKind.INFRASTRUCTURE, new IllegalStateException("away"));
+        assertThat(held("infrastructure")).isEqualTo(1);
+        first.onResumed();
+        assertThat(held("infrastructure")).isEqualTo(1);
+
+        second.onHeld(FailureKind.BROKEN_SETUP, new IllegalStateException("no table"));
+        assertThat(held("infrastructure")).isZero();
+        assertThat(held("broken_setup")).isEqualTo(1);
+        second.onResumed();
+        assertThat(held("broken_setup")).isZero();
+    }
+
     /** Ids, texts and SQLSTATEs come from outside; tags must not. */
     @Test
     void theNumberOfMetersDoesNotGrowWithTheMessages() {

@@ -6,38 +6,51 @@ import org.junit.jupiter.api.Test;
 
 class ProgressTest {
 
-    private final Throwable error = new IllegalStateException("away");
-    private final RecordingListener listener = new RecordingListener();
-    private final Progress progress = new Progress(5, listener);
+    private static final int ALARM_AFTER = 5;
 
-    @Test
-    void anOutageThatTurnsOutToBeABrokenSetupIsToldAgain() {
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-        progress.held(FailureKind.BROKEN_SETUP, error);
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-        progress.held(FailureKind.BROKEN_SETUP, error);
+    private final Progress progress = new Progress(ALARM_AFTER, new RecordingListener());
+    private int keys;
 
-        assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE, FailureKind.BROKEN_SETUP);
+    private boolean isOneOfMany(String state) {
+        return progress.isOneOfMany(
+                new MessageKey("c", "key-" + keys++), FailureKind.PERMANENT, DatabaseErrors.withState(state));
     }
 
     @Test
-    void anOutageDuringABrokenSetupIsNotWorthAnotherWord() {
-        progress.held(FailureKind.BROKEN_SETUP, error);
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-
-        assertThat(listener.held).containsExactly(FailureKind.BROKEN_SETUP);
+    void aSecondWayOfFailingDoesNotHideTheFirst() {
+        int givenUp = 0;
+        for (int i = 0; i < 100; i++) {
+            givenUp += isOneOfMany(i % 2 == 0 ? "23502" : "23514") ? 0 : 1;
+        }
+        assertThat(givenUp).isEqualTo(2 * ALARM_AFTER);
     }
 
     @Test
-    void aCommitEndsBoth() {
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-        progress.held(FailureKind.BROKEN_SETUP, error);
-        progress.committed();
-        progress.committed();
-        progress.held(FailureKind.INFRASTRUCTURE, error);
+    void aMessageThatIsGivenUpAgainCountsOnce() {
+        MessageKey key = new MessageKey("c", "1");
+        for (int i = 0; i < 100; i++) {
+            assertThat(progress.isOneOfMany(key, FailureKind.PERMANENT, DatabaseErrors.withState("23502")))
+                    .isFalse();
+        }
+    }
 
-        assertThat(listener.resumed).hasValue(1);
-        assertThat(listener.held)
-                .containsExactly(FailureKind.INFRASTRUCTURE, FailureKind.BROKEN_SETUP, FailureKind.INFRASTRUCTURE);
+    @Test
+    void anEffectThatIsAppliedClearsEveryWay() {
+        for (int i = 0; i < 2 * ALARM_AFTER; i++) {
+            isOneOfMany(i % 2 == 0 ? "23502" : "23514");
+        }
+        assertThat(isOneOfMany("23502")).isTrue();
+        progress.applied();
+        assertThat(isOneOfMany("23502")).isFalse();
+        assertThat(isOneOfMany("23514")).isFalse();
+    }
+
+    @Test
+    void howeverManyWaysThereAreTheAlarmIsRaised() {
+        int givenUp = 0;
+        for (int i = 0; i < 10_000; i++) {
+            givenUp += isOneOfMany("23%03d".formatted(i % 1_000)) ? 0 : 1;
+        }
+        assertThat(givenUp).isLessThan(20 * ALARM_AFTER);
     }
 }

@@ -25,6 +25,10 @@ public final class RecordingListener implements ConsumerListener {
     public final List<FailureKind> held = new CopyOnWriteArrayList<>();
     public final AtomicInteger resumed = new AtomicInteger();
     public final List<Throwable> settleFailures = new CopyOnWriteArrayList<>();
+    public final List<Delivery<?>> unsettled = new CopyOnWriteArrayList<>();
+    public final AtomicInteger starts = new AtomicInteger();
+    public final List<InvalidSetupException> refused = new CopyOnWriteArrayList<>();
+    public final List<Throwable> failed = new CopyOnWriteArrayList<>();
     public final List<Delivery<?>> dropped = new CopyOnWriteArrayList<>();
     public final List<String> warnings = new CopyOnWriteArrayList<>();
 
@@ -56,6 +60,26 @@ public final class RecordingListener implements ConsumerListener {
     @Override
     public void onSettleFailed(Delivery<?> delivery, Settlement settlement, Throwable error) {
         settleFailures.add(error);
+    }
+
+    @Override
+    public void onUnsettled(Delivery<?> delivery, Settlement settlement) {
+        unsettled.add(delivery);
+    }
+
+    @Override
+    public void onStart() {
+        starts.incrementAndGet();
+    }
+
+    @Override
+    public void onRefused(InvalidSetupException error) {
+        refused.add(error);
+    }
+
+    @Override
+    public void onFailed(Throwable error) {
+        failed.add(error);
     }
 
     @Override

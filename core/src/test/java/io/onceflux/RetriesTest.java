@@ -251,7 +251,7 @@ class RetriesTest {
 
     @Test
     void keysThatFailInDifferentWaysRaiseNoAlarm() {
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 2 * policy.alarmAfter(); i++) {
             String state = i % 2 == 0 ? "22001" : "23502";
             Verdict verdict = retriesOf("key-" + i).judge(FailureKind.PERMANENT, DatabaseErrors.withState(state), true);
             assertThat(verdict).isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
@@ -264,18 +264,6 @@ class RetriesTest {
             assertThat(retriesOf("key-" + i).judge(FailureKind.PERMANENT, new PermanentFailure("not an order"), true))
                     .isEqualTo(Verdict.giveUp(FailureKind.PERMANENT));
         }
-    }
-
-    @Test
-    void holdingIsToldOnceAndResumingOnce() {
-        progress.committed();
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-        progress.held(FailureKind.INFRASTRUCTURE, error);
-        progress.committed();
-        progress.committed();
-
-        assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
-        assertThat(listener.resumed).hasValue(1);
     }
 
     private void applied() {

@@ -5,7 +5,8 @@ import io.onceflux.ConsumerListener;
 
 /**
  * Counts and times what consumers do, in a {@link MeterRegistry}. One may be given to any number of consumers. The meters are those of
- * {@link ConsumerMeter}; all of them are there, at 0, as soon as a consumer is built.
+ * {@link ConsumerMeter}; all of them are there, at 0, as soon as a consumer is built. Only of the retries a series for each class of
+ * SQLSTATE comes with the first one.
  *
  * <pre>{@code
  * IdempotentConsumer.<Order>named("loyalty").listener(ConsumerMeters.in(registry))

@@ -15,10 +15,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /** The meters of one consumer, looked up once. */
 final class MetersOfConsumer implements ConsumerListener {
@@ -35,7 +33,7 @@ final class MetersOfConsumer implements ConsumerListener {
     private final Counter unknownCommits;
     private final Counter dropped;
     private final Counter sourceLosses;
-    private final AtomicReference<@Nullable FailureKind> heldFor = new AtomicReference<>();
+    private final HeldConsumers held;
 
     MetersOfConsumer(MeterRegistry registry, String consumer) {
         this.registry = registry;
@@ -55,8 +53,12 @@ final class MetersOfConsumer implements ConsumerListener {
         this.unknownCommits = registry.counter(ConsumerMeter.UNKNOWN_COMMITS.getName(), tags());
         this.dropped = registry.counter(ConsumerMeter.DROPPED.getName(), tags());
         this.sourceLosses = registry.counter(ConsumerMeter.SOURCE_LOSSES.getName(), tags());
+        for (FailureKind kind : FailureKind.values()) {
+            retries(kind, SqlStateClass.NONE);
+        }
+        this.held = HeldConsumers.of(registry, consumer);
         for (FailureKind kind : HELD_FOR) {
-            Gauge.builder(ConsumerMeter.HELD.getName(), heldFor, held -> held.get() == kind ? 1 : 0)
+            Gauge.builder(ConsumerMeter.HELD.getName(), held, all -> all.isAnyHeldFor(kind))
                     .tags(tags(Tag.KIND, lowerCase(kind)))
                     .strongReference(true)
                     .register(registry);
@@ -86,10 +88,13 @@ final class MetersOfConsumer implements ConsumerListener {
     /** The registry keeps what it has; kinds and classes are few. */
     @Override
     public void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {
-        registry.counter(
-                        ConsumerMeter.RETRIES.getName(),
-                        tags(Tag.KIND, lowerCase(kind)).and(Tag.SQL_STATE_CLASS.asString(), SqlStateClass.of(error)))
-                .increment();
+        retries(kind, SqlStateClass.of(error)).increment();
+    }
+
+    private Counter retries(FailureKind kind, String sqlStateClass) {
+        return registry.counter(
+                ConsumerMeter.RETRIES.getName(),
+                tags(Tag.KIND, lowerCase(kind)).and(Tag.SQL_STATE_CLASS.asString(), sqlStateClass));
     }
 
     @Override
@@ -99,12 +104,12 @@ final class MetersOfConsumer implements ConsumerListener {
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
-        heldFor.set(kind);
+        held.note(this, kind);
     }
 
     @Override
     public void onResumed() {
-        heldFor.set(null);
+        held.note(this, null);
     }
 
     @Override

@@ -7,6 +7,8 @@ import org.jspecify.annotations.Nullable;
 /** The class of an error's SQLSTATE, as a tag: an effect may raise any five characters, and a tag must not take any value. */
 final class SqlStateClass {
 
+    static final String NONE = "none";
+
     /** Appendix A of PostgreSQL's manual. */
     private static final Set<String> OF_POSTGRESQL = Set.of(
             "01", "02", "03", "08", "09", "0A", "0B", "0F", "0L", "0P", "0Z", "20", "21", "22", "23", "24", "25", "26",
@@ -20,7 +22,7 @@ final class SqlStateClass {
     static String of(Throwable error) {
         String state = stateOf(error);
         if (state == null || state.length() != 5) {
-            return "none";
+            return NONE;
         }
         String ofState = state.substring(0, 2);
         return OF_POSTGRESQL.contains(ofState) ? ofState : "other";

@@ -23,7 +23,7 @@ import reactor.core.publisher.Sinks;
 
 /**
  * The Kafka client's consumer, which keeps the offsets itself while Reactor Kafka polls it: it notes what comes, commits what is
- * done, and gives partitions away in good order. Why not Reactor Kafka's own commits: docs/decisions/0007.
+ * done, and gives partitions away in good order. Why not Reactor Kafka's own commits: docs/decisions/0008.
  *
  * <p>All of it runs on the thread that polls, which may block: it is no event loop, and a rebalance has to wait.
  */
