@@ -150,10 +150,12 @@ class OffsetGapsTest {
                 options,
                 database.pool(18),
                 (order, db) -> (order.id().equals("slow") ? go.asMono() : Mono.<Void>empty()).then(order.note(db)),
-                builder -> builder.lanes(16).orderedBy(order -> order.id().equals("slow") ? 1 : 2))) {
+                builder -> builder.lanes(16)
+                        .maxInFlight(32)
+                        .orderedBy(order -> order.id().equals("slow") ? 1 : 2))) {
             await().until(() -> database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'p1-%'") == 300);
             assertThat(database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'p0-%'"))
-                    .as("the limit, and what had been polled")
+                    .as("the limit, what was in flight, and what had been polled")
                     .isBetween(1L, 100L);
             go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
             await().until(() -> database.effects() == 601);
