@@ -6,7 +6,7 @@ import reactor.core.publisher.Mono;
 
 /**
  * A time limit for what runs with every message. Reactor's {@code timeout} describes its source for its error message at every
- * subscription; that alone was 15 % of the pipeline's time (docs/decisions/0010).
+ * subscription; that alone was 15 % of the pipeline's time (docs/decisions/0011).
  */
 final class Limits {
 
