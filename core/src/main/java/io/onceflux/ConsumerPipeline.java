@@ -91,8 +91,7 @@ final class ConsumerPipeline<T> {
                 return letGo(delivery);
             }
             if (!message.account()) {
-                return Mono.empty(); // Cut off in between: it is left to redelivery, which is a duplicate if it was
-                // applied.
+                return Mono.empty(); // Cut off in between: it has been told that it is left to redelivery.
             }
             settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
             return settling.settle(delivery, outcome.settlement()).thenReturn(outcome);
