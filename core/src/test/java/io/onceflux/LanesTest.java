@@ -17,6 +17,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
@@ -34,12 +36,16 @@ class LanesTest {
         return (order, db) -> order.id().equals("slow") ? slowOnesEnd : Mono.empty();
     }
 
-    @Test
-    void aSlowKeyHoldsUpItsOwnLaneOnlyWithinTheInFlightBudget() {
+    @ParameterizedTest
+    @ValueSource(ints = {1, 20})
+    void aSlowKeyHoldsUpItsOwnLaneOnlyWithinTheInFlightBudget(int maxBatch) {
         Sinks.Empty<Void> end = Sinks.empty();
         RecordingListener listener = new RecordingListener();
-        IdempotentConsumer<Order> consumer =
-                orders(cheap(end.asMono())).listener(listener).maxInFlight(200).build(pool);
+        IdempotentConsumer<Order> consumer = orders(cheap(end.asMono()))
+                .listener(listener)
+                .maxBatch(maxBatch)
+                .maxInFlight(200)
+                .build(pool);
         List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("k", 10_000));
         deliveries.add(0, TestDelivery.order("slow"));
         var outcomes = start(consumer, deliveries);
