@@ -86,12 +86,12 @@ final class ConsumerPipeline<T> {
     private Mono<Outcome> settle(Message<T> message, @Nullable Outcome outcome, long start) {
         return Mono.defer(() -> {
             Delivery<T> delivery = message.delivery();
-            if (outcome == null) {
-                dropped(message);
-                return letGo(delivery);
-            }
             if (!message.account()) {
                 return Mono.empty(); // Cut off in between: it has been told that it is left to redelivery.
+            }
+            if (outcome == null) {
+                settings.listener().onDropped(delivery);
+                return letGo(delivery);
             }
             settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
             return settling.settle(delivery, outcome.settlement()).thenReturn(outcome);

@@ -12,12 +12,16 @@ final class Limits {
 
     private Limits() {}
 
-    /** The same, but failing with {@link TimeoutException}, and cancelled, if it has neither emitted nor ended within the limit. */
+    /** The same, but failing with {@link LimitPassedException}, and cancelled, if it has neither emitted nor ended within the limit. */
     static <V> Mono<V> within(Duration limit, Mono<V> source) {
         return Mono.firstWithSignal(
-                source,
-                Mono.delay(limit)
-                        .flatMap(tick -> Mono.error(
-                                () -> new TimeoutException("no signal within " + limit.toMillis() + " ms"))));
+                source, Mono.delay(limit).flatMap(tick -> Mono.error(() -> new LimitPassedException(limit))));
+    }
+
+    /** Of its own type, because what is limited may fail with a {@link TimeoutException} of its own. */
+    static final class LimitPassedException extends TimeoutException {
+        LimitPassedException(Duration limit) {
+            super("no signal within " + limit.toMillis() + " ms");
+        }
     }
 }

@@ -1,10 +1,10 @@
 package io.onceflux;
 
+import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import reactor.core.publisher.Mono;
@@ -40,7 +40,7 @@ final class ProcessOnce<T> {
                         claims.claim(connection, keys, lockTimeout)
                                 .onErrorMap(ClaimFailedException::new)
                                 .flatMap(fresh -> effects(messages, fresh, connection, culprit)))
-                .onErrorMap(TimeoutException.class, e -> new TimeLimitException(timeLimit))
+                .onErrorMap(LimitPassedException.class, e -> new TimeLimitException(timeLimit))
                 .doOnNext(outcomes -> {
                     if (!mayCommit.getAsBoolean()) {
                         throw new TimeLimitException(timeLimit);

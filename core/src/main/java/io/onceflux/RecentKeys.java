@@ -14,7 +14,8 @@ import java.util.concurrent.atomic.LongAdder;
  * the round trips of a transaction, and is never the guarantee. Needs Caffeine on the class path.
  *
  * <p>A key is remembered after the COMMIT of its effect, or when the database has found it to be a duplicate, and never before. It is
- * forgotten when there are too many, after its time, or by {@link #forget}. May be shared by consumers; thread-safe; never blocks.
+ * forgotten when there are too many, after its time, or by {@link #forget}. May be shared by consumers of one claim
+ * table, and by no others: keys are told apart by the consumer's name and the id alone. Thread-safe; never blocks.
  *
  * <p>While a key is remembered, a claim that was deleted from the database is not missed: its message, if it comes again, is taken for
  * a duplicate. So is one whose commit a database has lost in a failover. Keep the time well below the time that claims are kept.

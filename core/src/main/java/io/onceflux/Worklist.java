@@ -104,7 +104,7 @@ final class Worklist<T> {
 
     List<Message<T>> copiesOf(Message<T> message) {
         MessageKey key = message.key();
-        return key == null ? List.of() : copies.getOrDefault(key, List.of());
+        return key == null || message.unusable() != null ? List.of() : copies.getOrDefault(key, List.of());
     }
 
     /** Takes a part off the list, as its messages have their outcome. */

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -165,6 +166,45 @@ class FailingBatchTest {
         assertThat(deliveries).filteredOn(TestDelivery::isDeadLettered).hasSize(2);
         assertThat(tries).as("in the batch, and alone").hasValue(2);
         database.assertAppliedOnce(3);
+    }
+
+    @Test
+    void anUnusableMessageTakesNoCopyOfAUsableOneWithIt() {
+        TestDelivery<Order> unusable = new TestDelivery<>("a", new Order("a", "nobody", 1));
+        List<TestDelivery<Order>> deliveries =
+                plug.before(List.of(unusable, TestDelivery.order("a"), TestDelivery.order("a")));
+        List<Outcome> outcomes = plug.run(
+                batches(64, plug.then(Order::apply))
+                        .orderedBy(order -> {
+                            if (order.customer().equals("nobody")) {
+                                throw new IllegalStateException("no customer");
+                            }
+                            return 1;
+                        })
+                        .lanes(1)
+                        .build(pool),
+                deliveries);
+        assertThat(failed(outcomes)).hasSize(1);
+        assertThat(unusable.isDeadLettered()).isTrue();
+        assertThat(deliveries).filteredOn(TestDelivery::isAcknowledged).hasSize(3);
+        database.assertAppliedOnce(2);
+    }
+
+    @Test
+    void aTimeoutOfTheEffectsOwnIsNotTakenForTheTimeLimit() {
+        List<Throwable> asked = new ArrayList<>();
+        Outcome outcome = Consumers.run(
+                orders((order, db) -> Mono.never().timeout(Duration.ofMillis(20)))
+                        .failurePolicy(policy().maxAttempts(1)
+                                .classifying(error -> {
+                                    asked.add(error);
+                                    return null;
+                                })
+                                .build())
+                        .build(pool),
+                TestDelivery.order("1"));
+        assertThat(asked).singleElement().isInstanceOf(TimeoutException.class);
+        assertThat(failureOf(outcome).reason()).contains("TimeoutException").doesNotContain("time limit");
     }
 
     @Test

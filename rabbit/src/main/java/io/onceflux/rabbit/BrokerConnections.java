@@ -1,8 +1,8 @@
 package io.onceflux.rabbit;
 
+import com.rabbitmq.client.AuthenticationFailureException;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
-import com.rabbitmq.client.PossibleAuthenticationFailureException;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.net.Socket;
@@ -79,8 +79,12 @@ final class BrokerConnections {
                 .then();
     }
 
+    /**
+     * By the broker's own word. The client's {@code PossibleAuthenticationFailureException} is a guess of its own: the connection was lost
+     * during the login, as it is when a broker shuts down just then.
+     */
     private static boolean refusesLogin(IOException error) {
-        return error instanceof PossibleAuthenticationFailureException
+        return error instanceof AuthenticationFailureException
                 || Refusals.isAbout(error, Refusals.NOT_ALLOWED)
                 || Refusals.isAbout(error, Refusals.ACCESS_REFUSED);
     }

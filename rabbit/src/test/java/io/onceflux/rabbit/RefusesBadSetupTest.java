@@ -13,6 +13,7 @@ import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
+import io.onceflux.services.RabbitService;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
@@ -90,6 +91,31 @@ class RefusesBadSetupTest {
         assertThat(sentence)
                 .contains("refuses the login", "user, password and virtual host")
                 .doesNotContain("s3cret");
+    }
+
+    /** The client takes it for a refused login; the broker has said nothing of the kind. */
+    @Test
+    void aBrokerThatIsLostDuringTheLoginIsNoWrongPasswordAndIsWaitedFor() throws Exception {
+        broker.declare();
+        broker.publish("order-1");
+        RabbitService real = RabbitService.shared();
+        try (LoginCuttingProxy proxy = new LoginCuttingProxy(real.host(), real.port(), 3);
+                Running running = Running.start(
+                        broker.options()
+                                .connectionFactory(factory(factory -> {
+                                    factory.setHost("127.0.0.1");
+                                    factory.setPort(proxy.port());
+                                    return factory;
+                                }))
+                                .build(),
+                        database.pool(6),
+                        Order::apply)) {
+            await().until(() -> running.outcomes.size() == 1);
+            assertThat(running.listener.lost).hasSizeGreaterThanOrEqualTo(3);
+            assertThat(proxy.toCut).hasValue(0);
+            running.stop();
+        }
+        database.assertAppliedOnce(1);
     }
 
     @Test

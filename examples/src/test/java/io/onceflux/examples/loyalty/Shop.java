@@ -22,7 +22,7 @@ import org.springframework.r2dbc.core.DatabaseClient;
 /** A queue of orders and a database with the customers C-1 and C-2, on real servers. */
 final class Shop implements AutoCloseable {
 
-    static final Duration LIMIT = Duration.ofSeconds(30);
+    static final Duration LIMIT = Duration.ofSeconds(60);
 
     final String queue = "loyalty-" + System.nanoTime();
     final Channel channel;
