@@ -199,13 +199,10 @@ final class Attempts<T> {
 
     private List<Handled<T>> duplicates(Worklist<T> work, Part<T> part, List<Message<T>> known) {
         work.take(part, known);
-        List<Handled<T>> handled = new ArrayList<>(known.size());
-        for (Message<T> message : known) {
-            Outcome duplicate = new Outcome.Duplicate(message.requireKey());
-            handled.add(new Handled<>(message, duplicate));
-            work.copiesOf(message).forEach(copy -> handled.add(new Handled<>(copy, duplicate)));
-        }
-        return handled;
+        List<Outcome> outcomes = known.stream()
+                .<Outcome>map(message -> new Outcome.Duplicate(message.requireKey()))
+                .toList();
+        return withCopies(work, known, outcomes);
     }
 
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
@@ -222,9 +219,14 @@ final class Attempts<T> {
     private List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
         work.finish(part);
         progress.released(part.messages());
+        return withCopies(work, part.messages(), outcomes);
+    }
+
+    private static <T> List<Handled<T>> withCopies(
+            Worklist<T> work, List<Message<T>> messages, List<Outcome> outcomes) {
         List<Handled<T>> handled = new ArrayList<>(outcomes.size());
         for (int i = 0; i < outcomes.size(); i++) {
-            Message<T> message = part.messages().get(i);
+            Message<T> message = messages.get(i);
             Outcome outcome = outcomes.get(i);
             handled.add(new Handled<>(message, outcome));
             for (Message<T> copy : work.copiesOf(message)) {

@@ -130,9 +130,16 @@ final class Worklist<T> {
                 .filter(message -> !message.delivery().isCurrent())
                 .toList();
         take(part, lost);
-        List<Message<T>> withCopies = new ArrayList<>(lost);
-        lost.forEach(message -> withCopies.addAll(copiesOf(message)));
-        return withCopies;
+        return withCopies(lost);
+    }
+
+    private List<Message<T>> withCopies(List<Message<T>> messages) {
+        List<Message<T>> all = new ArrayList<>();
+        for (Message<T> message : messages) {
+            all.add(message);
+            all.addAll(copiesOf(message));
+        }
+        return all;
     }
 
     /** Takes some messages off a part. */
@@ -197,14 +204,9 @@ final class Worklist<T> {
 
     /** Ends it: what has no outcome yet will have none. */
     synchronized List<Message<T>> close() {
-        List<Message<T>> left = new ArrayList<>();
-        for (Part<T> part : parts) {
-            for (Message<T> message : part.messages) {
-                left.add(message);
-                left.addAll(copiesOf(message));
-            }
-        }
+        List<Message<T>> left =
+                parts.stream().flatMap(part -> part.messages.stream()).toList();
         parts.clear();
-        return left;
+        return withCopies(left);
     }
 }
