@@ -1,12 +1,18 @@
 package io.onceflux;
 
+import io.onceflux.postgres.MarkedTransaction;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.Option;
+import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
@@ -17,7 +23,7 @@ import reactor.core.publisher.Mono;
  *
  * <ul>
  *   <li>a connection that comes with an open transaction;
- *   <li>BEGIN that is cut short (see {@link Handover}) or fails;
+ *   <li>BEGIN that is cut short or fails;
  *   <li>COMMIT without a definite answer: the pool takes the transaction for ended when COMMIT is sent;
  *   <li>ROLLBACK while a statement may still be on its way (see {@link StatementGate}), or behind one that runs on: the
  *       statement is cancelled, and as that may also hit what comes next, the connection is closed after it.
@@ -33,6 +39,7 @@ final class AttemptConnection extends DelegatingConnection {
     private final Duration controlLimit;
     private final ThrownErrors thrownErrors = new ThrownErrors();
     private final StatementGate gate = new StatementGate(thrownErrors);
+    private final DeferredBegin begin;
 
     // Neither is cancelled with who waits for it: cut short, the driver would leave the connection open, or the pool
     // count it as in use, for ever.
@@ -47,6 +54,7 @@ final class AttemptConnection extends DelegatingConnection {
     AttemptConnection(Connection pooled, Duration controlLimit) {
         super(pooled);
         this.controlLimit = controlLimit;
+        this.begin = new DeferredBegin(pooled, controlLimit);
     }
 
     ThrownErrors thrownErrors() {
@@ -55,35 +63,51 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Statement createStatement(String sql) {
+        return createStatement(sql, begin::before);
+    }
+
+    private Statement createStatement(String sql, UnaryOperator<Publisher<? extends Result>> begin) {
         TransactionControl.refuseIn(sql);
-        return gate.guard(delegate.createStatement(sql));
+        return gate.guard(new InterceptedStatement(delegate.createStatement(sql), begin));
     }
 
     @Override
     public Batch createBatch() {
-        return gate.guard(delegate.createBatch());
+        return gate.guard(new InterceptedBatch(delegate.createBatch(), TransactionControl::refuseIn, begin::before));
+    }
+
+    @Override
+    public Publisher<Void> createSavepoint(String name) {
+        return begin.begun().then(Mono.from(delegate.createSavepoint(name)));
+    }
+
+    /**
+     * The same connection, but a statement is sent together with BEGIN, and before it is known whether that succeeds: it must do
+     * nothing outside of a {@link MarkedTransaction}.
+     */
+    Connection togetherWithBegin() {
+        return new DelegatingConnection(this) {
+            @Override
+            public Statement createStatement(String sql) {
+                return AttemptConnection.this.createStatement(sql, begin::with);
+            }
+        };
     }
 
     @Override
     public Mono<Void> beginTransaction() {
-        return begin(Mono.from(delegate.beginTransaction()));
+        return begin.ask(new TransactionDefinition() {
+            @Override
+            public <A> @Nullable A getAttribute(Option<A> option) {
+                return null;
+            }
+        });
     }
 
+    /** Completes at once; BEGIN is sent with the first statement, or before it. */
     @Override
     public Mono<Void> beginTransaction(TransactionDefinition definition) {
-        return begin(Mono.defer(() -> Mono.from(delegate.beginTransaction(definition))));
-    }
-
-    private Mono<Void> begin(Mono<Void> begin) {
-        return Limits.within(controlLimit, fresh().then(begin))
-                .onErrorResume(error -> discard().then(Mono.error(new NoConnectionException(error))));
-    }
-
-    /** The driver skips BEGIN where a transaction is open, and would commit with ours what somebody left in it. */
-    private Mono<Void> fresh() {
-        return Mono.defer(() -> delegate.isAutoCommit()
-                ? Mono.empty()
-                : Mono.error(new IllegalStateException("the pool gave a connection with a transaction still open")));
+        return begin.ask(definition);
     }
 
     @Override
@@ -95,6 +119,9 @@ final class AttemptConnection extends DelegatingConnection {
                                 "the effect completed while a statement of it was still running, or had been given up before it was"
                                         + " answered, or had a Result that nobody read: what it returns must contain every statement"
                                         + " that it starts, to its end")));
+            }
+            if (!begin.wasSent()) {
+                return Mono.empty();
             }
             if (delegate.isAutoCommit()) {
                 return Mono.error(
@@ -116,6 +143,12 @@ final class AttemptConnection extends DelegatingConnection {
                 return Mono.empty();
             }
             boolean nothingUnderWay = gate.close();
+            if (!begin.wasSent()) {
+                return Mono.empty();
+            }
+            if (!begin.succeeded()) {
+                return nothingUnderWay ? discard() : cutAndDiscard();
+            }
             if (nothingUnderWay && !committing && delegate.isAutoCommit()) {
                 log.error("an effect had ended its transaction itself, by SQL that OnceFlux did not recognise: what it"
                         + " did until then may be committed with its claim, and its message be taken for a duplicate");

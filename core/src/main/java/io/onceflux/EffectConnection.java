@@ -11,8 +11,6 @@ import io.r2dbc.spi.TransactionDefinition;
 import java.time.Duration;
 import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
-import org.springframework.r2dbc.core.DatabaseClient;
-import org.springframework.r2dbc.core.binding.BindMarkersFactory;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -21,8 +19,6 @@ import reactor.core.publisher.Mono;
  * effect has ended every use of it fails, so that no statement can stray into another message's transaction.
  */
 final class EffectConnection extends DelegatingConnection {
-
-    private static final BindMarkersFactory POSTGRES_MARKERS = BindMarkersFactory.indexed("$", 1);
 
     private final Supplier<String> name;
     private volatile boolean ended;
@@ -37,12 +33,9 @@ final class EffectConnection extends DelegatingConnection {
         ended = true;
     }
 
-    /** A client that has no way to another connection, whatever the Reactor context says. */
-    DatabaseClient client() {
-        return DatabaseClient.builder()
-                .connectionFactory(new OnlyThis(this))
-                .bindMarkers(POSTGRES_MARKERS)
-                .build();
+    /** A factory that has no other connection. */
+    ConnectionFactory asFactory() {
+        return new OnlyThis(this);
     }
 
     private IllegalStateException afterEnd() {
@@ -51,7 +44,8 @@ final class EffectConnection extends DelegatingConnection {
                         + " has ended: its DatabaseClient may be used only by what the effect returns, and until that completes");
     }
 
-    private void requireActive() {
+    /** Throws if the effect has ended. */
+    void requireActive() {
         if (ended) {
             throw afterEnd();
         }

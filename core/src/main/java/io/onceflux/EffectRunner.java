@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import io.onceflux.EffectClients.Lent;
 import io.onceflux.ThrownErrors.EffectErrorException;
 import java.util.List;
 import java.util.function.Consumer;
@@ -23,54 +24,68 @@ interface EffectRunner<T> {
 
     /** One after the other, in the order of the messages. */
     static <T> EffectRunner<T> oneByOne(Effect<? super T> effect) {
-        return (fresh, connection, culprit) -> fresh.size() == 1
-                ? one(effect, fresh.get(0), connection)
+        return inTransaction((fresh, transaction, culprit) -> fresh.size() == 1
+                ? one(effect, fresh.get(0), transaction)
                 : Flux.fromIterable(fresh)
-                        .concatMap(message -> one(effect, message, connection)
+                        .concatMap(message -> one(effect, message, transaction)
                                 .doOnError(error -> culprit.accept(message))
                                 .thenReturn(message))
                         .count()
                         .filter(count -> count == fresh.size())
                         .switchIfEmpty(
                                 Mono.error(() -> new IllegalStateException("an effect ended without an outcome")))
-                        .then();
+                        .then());
+    }
+
+    private static <T> Mono<Void> one(Effect<? super T> effect, Message<T> message, EffectsTransaction transaction) {
+        return transaction.run(
+                () -> "the effect of " + message.key(),
+                db -> effect.apply(message.delivery().payload(), db));
     }
 
     /** All at once. */
     static <T> EffectRunner<T> together(BatchEffect<T> effect) {
-        return (fresh, connection, culprit) -> onConnection(
-                connection,
+        return inTransaction((fresh, transaction, culprit) -> transaction.run(
                 () -> fresh.size() == 1 ? "the effect of " + fresh.get(0).key() : "a batch effect",
                 db -> effect.apply(
                         fresh.stream()
                                 .map(message -> message.delivery().payload())
                                 .toList(),
-                        db));
+                        db)));
     }
 
-    private static <T> Mono<Void> one(Effect<? super T> effect, Message<T> message, AttemptConnection connection) {
-        return onConnection(
-                connection,
-                () -> "the effect of " + message.key(),
-                db -> effect.apply(message.delivery().payload(), db));
+    private static <T> EffectRunner<T> inTransaction(EffectsOfMessages<T> effects) {
+        EffectClients clients = new EffectClients();
+        return (fresh, connection, culprit) -> Mono.using(
+                () -> clients.lend(connection),
+                lent -> effects.run(fresh, new EffectsTransaction(connection, lent), culprit),
+                clients::giveBack);
     }
 
-    private static Mono<Void> onConnection(
-            AttemptConnection connection,
-            Supplier<String> name,
-            Function<DatabaseClient, @Nullable Publisher<?>> effect) {
-        return Mono.using(
-                () -> new EffectConnection(connection, name),
-                own -> connection
-                        .thrownErrors()
-                        .watch(Flux.defer(() -> publisherOf(effect, own)))
-                        .onErrorMap(Error.class, EffectErrorException::new),
-                EffectConnection::end);
+    /** What runs in one transaction. */
+    @FunctionalInterface
+    interface EffectsOfMessages<T> {
+        Mono<Void> run(List<Message<T>> fresh, EffectsTransaction transaction, Consumer<Message<T>> culprit);
     }
 
-    private static Publisher<?> publisherOf(
-            Function<DatabaseClient, @Nullable Publisher<?>> effect, EffectConnection own) {
-        Publisher<?> publisher = effect.apply(own.client());
-        return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
+    /** The transaction in which effects run. */
+    record EffectsTransaction(AttemptConnection connection, Lent lent) {
+
+        /** Runs one effect, which is given a client of its own. */
+        Mono<Void> run(Supplier<String> name, Function<DatabaseClient, @Nullable Publisher<?>> effect) {
+            return Mono.using(
+                    () -> new EffectConnection(connection, name),
+                    own -> connection
+                            .thrownErrors()
+                            .watch(Flux.defer(() -> publisherOf(effect, lent.to(own))))
+                            .onErrorMap(Error.class, EffectErrorException::new),
+                    EffectConnection::end);
+        }
+
+        private static Publisher<?> publisherOf(
+                Function<DatabaseClient, @Nullable Publisher<?>> effect, DatabaseClient client) {
+            Publisher<?> publisher = effect.apply(client);
+            return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
+        }
     }
 }

@@ -22,13 +22,15 @@ public final class CheckedClaimTable {
     private final String identity;
     private final List<String> warnings;
     private final String claimSql;
+    private final String guardedClaimSql;
 
     CheckedClaimTable(ClaimTable table, KeyType keyType, String identity, List<String> warnings) {
         this.table = table;
         this.keyType = keyType;
         this.identity = identity;
         this.warnings = List.copyOf(warnings);
-        this.claimSql = ClaimTableSql.claim(table, keyType);
+        this.claimSql = ClaimTableSql.claim(table, keyType, "");
+        this.guardedClaimSql = ClaimTableSql.claim(table, keyType, " WHERE " + MarkedTransaction.IS_UNDER_WAY);
     }
 
     /** Identifies the table in its database system; the same whichever way the table is named. */
@@ -59,11 +61,27 @@ public final class CheckedClaimTable {
      */
     public Mono<Set<String>> claim(
             Connection inTransaction, String consumer, Collection<String> ids, Duration lockTimeout) {
+        return claim(claimSql, inTransaction, consumer, ids, lockTimeout);
+    }
+
+    /**
+     * The same, for a claim that is sent behind BEGIN without waiting for its answer: outside of a marked transaction nothing is
+     * claimed, and no id is fresh.
+     *
+     * @param connection where {@link MarkedTransaction#begin} was sent before; what it fails with is the caller's to heed
+     */
+    public Mono<Set<String>> claimTogetherWithBegin(
+            Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
+        return claim(guardedClaimSql, connection, consumer, ids, lockTimeout);
+    }
+
+    private Mono<Set<String>> claim(
+            String sql, Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
         return Mono.defer(() -> {
             Map<String, String> idByCanonical = new TreeMap<>();
             ids.forEach(id -> idByCanonical.putIfAbsent(keyType.canonical(id), id));
-            Statement statement = inTransaction
-                    .createStatement(claimSql)
+            Statement statement = connection
+                    .createStatement(sql)
                     .bind(0, idByCanonical.keySet().toArray(String[]::new))
                     .bind(1, Long.toString(lockTimeout.toMillis()));
             if (!hasOneColumnKey()) {

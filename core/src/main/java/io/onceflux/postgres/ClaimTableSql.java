@@ -28,15 +28,17 @@ final class ClaimTableSql {
     /**
      * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds,
      * {@code $3} the consumer. The first common table expression sets the timeout before the first row is inserted.
+     *
+     * @param condition for anything to be claimed, with its WHERE; or nothing
      */
-    static String claim(ClaimTable table, KeyType type) {
+    static String claim(ClaimTable table, KeyType type, String condition) {
         Identifier consumer = table.consumerColumn();
         Identifier processedAt = table.processedAtColumn();
         String key = table.keyColumn().quoted();
         return """
                 WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true))
                 INSERT INTO %s (%s%s%s)
-                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)
+                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)%s
                 ON CONFLICT (%s) DO NOTHING
                 RETURNING CAST(%s AS text)""".formatted(
                         table.quotedName(),
@@ -46,6 +48,7 @@ final class ClaimTableSql {
                         consumer == null ? "" : "$3, ",
                         type.sqlName(),
                         processedAt == null ? "" : ", now()",
+                        condition,
                         table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", ")),
                         key);
     }
