@@ -43,14 +43,15 @@ class DeferredBeginTest {
 
     @Test
     void aBeginThatFailsOnAConnectionThatLivesOnLeavesNoClaimBehind() {
+        IdempotentConsumer<Order> consumer = orders(Order::apply).build(wire);
+        run(consumer, TestDelivery.order("first"));
         wire.toFail.set(3);
-        List<TestDelivery<Order>> deliveries = TestDelivery.orders("m", 20);
 
-        List<Outcome> outcomes = run(orders(Order::apply).build(wire), deliveries);
+        List<Outcome> outcomes = run(consumer, TestDelivery.orders("m", 20));
 
         assertThat(wire.toFail).hasNonPositiveValue();
         assertThat(outcomes).hasSize(20).allMatch(Outcome.Applied.class::isInstance);
-        database.assertAppliedOnce(20);
+        database.assertAppliedOnce(21);
     }
 
     @Test
