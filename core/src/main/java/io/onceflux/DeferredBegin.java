@@ -50,15 +50,7 @@ final class DeferredBegin {
 
     /** Completes when the transaction has begun; sends BEGIN if nobody has. Does nothing where no transaction was asked for. */
     Mono<Void> begun() {
-        return Mono.defer(() -> {
-            TransactionDefinition definition = asked;
-            if (definition == null || succeeded) {
-                return Mono.empty();
-            }
-            Mono<Void> plain = begin(Mono.defer(() -> Mono.from(connection.beginTransaction(definition))));
-            Mono<Void> first = begin.compareAndExchange(null, plain);
-            return first == null ? plain : first;
-        });
+        return Mono.defer(() -> asked == null || succeeded ? Mono.empty() : theOne());
     }
 
     /** What is to run in the transaction, sent when BEGIN was answered. */
@@ -66,36 +58,32 @@ final class DeferredBegin {
         return begun().thenMany(Flux.<Result>from(execution));
     }
 
-    /** What is to run in the transaction, sent together with BEGIN if it is the first; fails if BEGIN does. */
+    /** What is to run in the transaction, sent behind BEGIN; fails if BEGIN does. */
     Flux<Result> with(Publisher<? extends Result> execution) {
-        return Flux.defer(() -> {
-            TransactionDefinition definition = asked;
-            if (definition == null || succeeded || !isFresh()) {
-                return before(execution);
-            }
-            Mono<Void> marked = begin(MarkedTransaction.begin(connection, definition));
-            return begin.compareAndSet(null, marked)
-                    ? Flux.mergeSequential(marked.thenMany(Flux.<Result>empty()), execution)
-                    : before(execution);
-        });
+        return Flux.defer(() -> sent || !isFresh()
+                ? before(execution)
+                : Flux.mergeSequential(begun().thenMany(Flux.<Result>empty()), execution));
     }
 
-    private Mono<Void> begin(Mono<Void> begin) {
-        return Limits.within(limit, Mono.defer(() -> {
-                    sent = true;
-                    return isFresh() ? begin : Mono.error(notFresh());
-                }))
+    private Mono<Void> theOne() {
+        Mono<Void> another = Limits.within(limit, Mono.defer(this::send))
                 .doOnSuccess(done -> succeeded = true)
                 .onErrorMap(NoConnectionException::new)
                 .cache();
+        Mono<Void> first = begin.compareAndExchange(null, another);
+        return first == null ? another : first;
+    }
+
+    private Mono<Void> send() {
+        sent = true;
+        TransactionDefinition definition = asked;
+        return isFresh() && definition != null
+                ? MarkedTransaction.begin(connection, definition)
+                : Mono.error(new IllegalStateException("the pool gave a connection with a transaction still open"));
     }
 
     /** The driver skips BEGIN where a transaction is open, and would commit with ours what somebody left in it. */
     private boolean isFresh() {
         return connection.isAutoCommit();
-    }
-
-    private static IllegalStateException notFresh() {
-        return new IllegalStateException("the pool gave a connection with a transaction still open");
     }
 }

@@ -60,9 +60,10 @@ final class TableClaims implements Claims {
         }
         String consumer = keys.get(0).consumer();
         List<String> ids = keys.stream().map(MessageKey::id).toList();
-        Mono<Set<String>> claim = inTransaction instanceof AttemptConnection attempt
-                ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, ids, lockTimeout)
-                : usable.claim(inTransaction, consumer, ids, lockTimeout);
+        Mono<Set<String>> claim =
+                inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin()
+                        ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, ids, lockTimeout)
+                        : usable.claim(inTransaction, consumer, ids, lockTimeout);
         return claim.map(fresh ->
                         fresh.stream().map(id -> new MessageKey(consumer, id)).collect(Collectors.toUnmodifiableSet()))
                 .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));

@@ -9,18 +9,23 @@ import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.ConnectionFactoryMetadata;
+import io.r2dbc.spi.IsolationLevel;
 import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
+import io.r2dbc.spi.TransactionDefinition;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.reactivestreams.Publisher;
 import org.springframework.transaction.annotation.Isolation;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.test.StepVerifier;
 
 /** BEGIN goes with the claim, and whatever becomes of it, the claim never stands without the effect. */
 class DeferredBeginTest {
@@ -34,11 +39,14 @@ class DeferredBeginTest {
 
     @Test
     void theClaimIsSentBeforeBeginIsAnswered() {
-        assertThat(run(orders(Order::apply).build(wire), TestDelivery.order("1")))
-                .isInstanceOf(Outcome.Applied.class);
+        IdempotentConsumer<Order> consumer = orders(Order::apply).build(wire);
+        run(consumer, TestDelivery.order("first"));
+        wire.seen.clear();
 
-        assertThat(wire.seen).containsSubsequence("send BEGIN", "send claim", "answer BEGIN", "answer claim");
-        database.assertAppliedOnce(1);
+        run(consumer, TestDelivery.order("1"));
+
+        assertThat(wire.seen).startsWith("send BEGIN", "send claim").contains("answer BEGIN");
+        database.assertAppliedOnce(2);
     }
 
     @Test
@@ -55,18 +63,37 @@ class DeferredBeginTest {
     }
 
     @Test
-    void aClaimThatIsSentBehindABeginThatFailedClaimsNothing() {
-        Set<String> fresh = Mono.usingWhen(
-                        pool.create(),
-                        connection -> ClaimTable.processedMessages()
-                                .check(connection)
-                                .flatMap(table -> table.claimTogetherWithBegin(
-                                        connection, "loyalty", List.of("1"), Duration.ofSeconds(1))),
-                        Connection::close)
-                .block(Duration.ofSeconds(30));
+    void aClaimThatFindsNoTransactionFailsAndLeavesNothing() {
+        Mono<Set<String>> claim = Mono.usingWhen(
+                pool.create(),
+                connection -> ClaimTable.processedMessages()
+                        .check(connection)
+                        .flatMap(table -> table.claimTogetherWithBegin(
+                                connection, "loyalty", List.of("1"), Duration.ofSeconds(1))),
+                Connection::close);
 
-        assertThat(fresh).isEmpty();
+        StepVerifier.create(claim)
+                .expectErrorSatisfies(
+                        error -> assertThat(SqlStates.stateOf(error)).isEqualTo("22023"))
+                .verify(Duration.ofSeconds(30));
         assertThat(database.claims()).isZero();
+    }
+
+    @Test
+    void whereEveryTransactionIsDeferrableTheClaimWaitsForBegin() {
+        ConnectionPool deferrable =
+                database.pool(10, database.configuration().options(Map.of("default_transaction_deferrable", "on")));
+        Wire waiting = new Wire(deferrable);
+        IdempotentConsumer<Order> consumer = orders(Order::apply).build(waiting);
+        run(consumer, TestDelivery.order("first"));
+        waiting.seen.clear();
+        waiting.toFail.set(3);
+
+        run(consumer, TestDelivery.orders("m", 20));
+
+        assertThat(waiting.toFail).hasNonPositiveValue();
+        assertThat(waiting.seen.get(1)).isNotEqualTo("send claim");
+        database.assertAppliedOnce(21);
     }
 
     @Test
@@ -114,7 +141,7 @@ class DeferredBeginTest {
         assertThat(levels).containsExactly("read committed", "repeatable read", "serializable");
     }
 
-    /** Connections whose statements are noted as they are sent and answered, and whose BEGIN can fail as if it were cancelled. */
+    /** Connections that note what is sent and answered, and whose BEGIN can fail as if it were cancelled. */
     private static final class Wire implements ConnectionFactory {
 
         final List<String> seen = new CopyOnWriteArrayList<>();
@@ -129,17 +156,27 @@ class DeferredBeginTest {
         public Mono<Connection> create() {
             return pool.create().map(pooled -> new DelegatingConnection(pooled) {
                 @Override
+                public Publisher<Void> beginTransaction(TransactionDefinition definition) {
+                    return noting(
+                            "BEGIN",
+                            toFail.getAndDecrement() > 0
+                                    ? delegate.setTransactionIsolationLevel(IsolationLevel.valueOf("NONSENSE"))
+                                    : delegate.beginTransaction(definition));
+                }
+
+                @Override
                 public Statement createStatement(String sql) {
-                    boolean begin = sql.startsWith("BEGIN");
-                    boolean fails = begin && toFail.getAndDecrement() > 0;
-                    String name = begin ? "BEGIN" : sql.contains("processed_messages") ? "claim" : "another";
                     return new InterceptedStatement(
-                            delegate.createStatement(fails ? "SELECT 1 / 0" : sql),
-                            execution -> Flux.<Result>from(execution)
-                                    .doOnSubscribe(subscription -> seen.add("send " + name))
-                                    .doOnComplete(() -> seen.add("answer " + name)));
+                            delegate.createStatement(sql),
+                            execution -> noting(sql.contains("processed_messages") ? "claim" : "another", execution));
                 }
             });
+        }
+
+        private <V> Flux<V> noting(String name, Publisher<? extends V> execution) {
+            return Flux.<V>from(execution)
+                    .doOnSubscribe(subscription -> seen.add("send " + name))
+                    .doOnTerminate(() -> seen.add("answer " + name));
         }
 
         @Override

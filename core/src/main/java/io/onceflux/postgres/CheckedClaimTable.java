@@ -22,15 +22,19 @@ public final class CheckedClaimTable {
     private final String identity;
     private final List<String> warnings;
     private final String claimSql;
-    private final String guardedClaimSql;
+    private final boolean tellsTransactions;
+    private final String claimIfMarkedSql;
 
-    CheckedClaimTable(ClaimTable table, KeyType keyType, String identity, List<String> warnings) {
+    /** @param tellsTransactions whether a {@link MarkedTransaction} differs from others */
+    CheckedClaimTable(
+            ClaimTable table, KeyType keyType, String identity, boolean tellsTransactions, List<String> warnings) {
         this.table = table;
         this.keyType = keyType;
         this.identity = identity;
         this.warnings = List.copyOf(warnings);
-        this.claimSql = ClaimTableSql.claim(table, keyType, "");
-        this.guardedClaimSql = ClaimTableSql.claim(table, keyType, " WHERE " + MarkedTransaction.IS_UNDER_WAY);
+        this.claimSql = ClaimTableSql.claim(table, keyType);
+        this.tellsTransactions = tellsTransactions;
+        this.claimIfMarkedSql = ClaimTableSql.claimIfMarked(table, keyType);
     }
 
     /** Identifies the table in its database system; the same whichever way the table is named. */
@@ -64,15 +68,20 @@ public final class CheckedClaimTable {
         return claim(claimSql, inTransaction, consumer, ids, lockTimeout);
     }
 
+    /** Whether {@link #claimTogetherWithBegin} can be used: not where every transaction is DEFERRABLE by default. */
+    public boolean canClaimTogetherWithBegin() {
+        return tellsTransactions;
+    }
+
     /**
-     * The same, for a claim that is sent behind BEGIN without waiting for its answer: outside of a marked transaction nothing is
-     * claimed, and no id is fresh.
+     * The same, for a claim that is sent behind BEGIN without waiting for its answer; outside of a marked transaction it fails with
+     * SQLSTATE 22023.
      *
-     * @param connection where {@link MarkedTransaction#begin} was sent before; what it fails with is the caller's to heed
+     * @param connection where {@link MarkedTransaction#begin} was sent before; what that fails with is the caller's to heed
      */
     public Mono<Set<String>> claimTogetherWithBegin(
             Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
-        return claim(guardedClaimSql, connection, consumer, ids, lockTimeout);
+        return claim(claimIfMarkedSql, connection, consumer, ids, lockTimeout);
     }
 
     private Mono<Set<String>> claim(

@@ -21,6 +21,7 @@ final class ClaimTableCheck {
                    has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT') AS may_insert,
                    has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT') AS may_select,
                    current_user::text AS role, n.nspname::text AS schema, current_setting('synchronous_commit') AS synchronous_commit,
+                   current_setting('default_transaction_deferrable') AS default_deferrable,
                    (SELECT system_identifier FROM pg_control_system())
                        || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
                        || '/' || c.oid AS identity
@@ -96,7 +97,12 @@ final class ClaimTableCheck {
         requireNoOtherValues(columns);
         requireUnique(indexes);
         // With its schema: an effect may change the search path, and the change stays on the pooled connection.
-        return new CheckedClaimTable(table.inSchema(found.schema), keyType, found.identity, warnings(found, key));
+        return new CheckedClaimTable(
+                table.inSchema(found.schema),
+                keyType,
+                found.identity,
+                found.defaultDeferrable.equals("off"),
+                warnings(found, key));
     }
 
     private Column column(List<Column> columns, Identifier name) {
@@ -188,6 +194,7 @@ final class ClaimTableCheck {
             String role,
             String schema,
             String synchronousCommit,
+            String defaultDeferrable,
             String identity) {
 
         static Found read(Row row) {
@@ -200,6 +207,7 @@ final class ClaimTableCheck {
                     value(row, "role", String.class),
                     value(row, "schema", String.class),
                     value(row, "synchronous_commit", String.class),
+                    value(row, "default_deferrable", String.class),
                     value(row, "identity", String.class));
         }
 

@@ -28,19 +28,30 @@ final class ClaimTableSql {
     /**
      * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds,
      * {@code $3} the consumer. The first common table expression sets the timeout before the first row is inserted.
-     *
-     * @param condition for anything to be claimed, with its WHERE; or nothing
      */
-    static String claim(ClaimTable table, KeyType type, String condition) {
+    static String claim(ClaimTable table, KeyType type) {
+        return claim(table, type, "$2");
+    }
+
+    /** The same, but failing outside of a {@link MarkedTransaction}, as what stands for the timeout there is none. */
+    static String claimIfMarked(ClaimTable table, KeyType type) {
+        return claim(
+                table,
+                type,
+                "CASE WHEN " + MarkedTransaction.IS_UNDER_WAY + " THEN $2 ELSE 'BEGIN did not succeed' END");
+    }
+
+    private static String claim(ClaimTable table, KeyType type, String lockTimeout) {
         Identifier consumer = table.consumerColumn();
         Identifier processedAt = table.processedAtColumn();
         String key = table.keyColumn().quoted();
         return """
-                WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true))
+                WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true))
                 INSERT INTO %s (%s%s%s)
-                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)%s
+                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)
                 ON CONFLICT (%s) DO NOTHING
                 RETURNING CAST(%s AS text)""".formatted(
+                        lockTimeout,
                         table.quotedName(),
                         consumer == null ? "" : consumer.quoted() + ", ",
                         key,
@@ -48,7 +59,6 @@ final class ClaimTableSql {
                         consumer == null ? "" : "$3, ",
                         type.sqlName(),
                         processedAt == null ? "" : ", now()",
-                        condition,
                         table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", ")),
                         key);
     }

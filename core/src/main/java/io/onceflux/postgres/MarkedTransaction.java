@@ -1,44 +1,45 @@
 package io.onceflux.postgres;
 
+import io.r2dbc.postgresql.api.PostgresTransactionDefinition;
 import io.r2dbc.spi.Connection;
-import io.r2dbc.spi.IsolationLevel;
-import io.r2dbc.spi.Result;
+import io.r2dbc.spi.Option;
 import io.r2dbc.spi.TransactionDefinition;
-import reactor.core.publisher.Flux;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /**
- * A transaction that carries a mark for as long as it lasts, so that a statement which is sent behind BEGIN, without waiting for
- * the answer, can tell whether it runs in it. It would run by itself if BEGIN failed and the connection lived on: cancelled
- * in just that moment, or refused by a pooler that stands between.
+ * A transaction that a statement can recognise: a statement that is sent behind BEGIN, without waiting for the answer. It would
+ * run by itself if BEGIN failed and the connection lived on: cancelled in just that moment, or refused by a pooler that
+ * stands between.
+ *
+ * <p>The mark is DEFERRABLE, which BEGIN can say at no cost, and which means nothing to a transaction that can write.
+ * Source: https://www.postgresql.org/docs/current/sql-set-transaction.html
  */
 public final class MarkedTransaction {
 
-    /** A parameter that the server does not know, and keeps as it is given. */
-    private static final String MARK = "onceflux.transaction";
-
-    /** True in a marked transaction, and nowhere else. */
-    static final String IS_UNDER_WAY = "current_setting('" + MARK + "', true) = 'on'";
+    /** True in a marked transaction, and nowhere else unless default_transaction_deferrable is on. */
+    static final String IS_UNDER_WAY = "current_setting('transaction_deferrable') = 'on'";
 
     private MarkedTransaction() {}
 
     /**
-     * Begins a marked transaction, with one query. The mark goes with the transaction.
+     * Begins a marked transaction.
      *
      * @param connection a connection without a transaction
-     * @param definition its isolation level is used; the transaction can write
-     * @return completes when the transaction has begun, or fails with the database's own error
+     * @param definition of a transaction that can write
+     * @return completes when the transaction has begun, or fails with the driver's or the database's own error
      */
     public static Mono<Void> begin(Connection connection, TransactionDefinition definition) {
-        return Mono.defer(
-                () -> Flux.from(connection.createStatement(sql(definition)).execute())
-                        .concatMap(Result::getRowsUpdated)
-                        .then());
+        return Mono.defer(() -> Mono.from(connection.beginTransaction(new Marked(definition))));
     }
 
-    private static String sql(TransactionDefinition definition) {
-        IsolationLevel isolation = definition.getAttribute(TransactionDefinition.ISOLATION_LEVEL);
-        return "BEGIN%s READ WRITE; SET LOCAL %s = 'on'"
-                .formatted(isolation == null ? "" : " ISOLATION LEVEL " + isolation.asSql(), MARK);
+    private record Marked(TransactionDefinition definition) implements TransactionDefinition {
+
+        @Override
+        public <V> @Nullable V getAttribute(Option<V> option) {
+            return option.equals(PostgresTransactionDefinition.DEFERRABLE)
+                    ? option.cast(true)
+                    : definition.getAttribute(option);
+        }
     }
 }
