@@ -74,7 +74,7 @@ final class FromMemory implements Variant {
                 null,
                 new MemoryDatabase(eventLoops),
                 eventLoops,
-                what.claims() ? new MemoryClaims() : new NoClaims(),
+                what.claims() ? new MemoryClaims(eventLoops) : new NoClaims(),
                 (order, db) -> Mono.empty());
     }
 

@@ -10,13 +10,22 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
 
-/** Claims in an array of this process: a key is known until another takes its slot, so that memory does not grow. */
+/**
+ * Claims in an array of this process: a key is known until another takes its slot, so that memory does not grow. The answer comes
+ * on an event loop, as a driver's does; whoever claims has gone on meanwhile.
+ */
 final class MemoryClaims implements Claims {
 
     private static final int SLOTS = 1 << 16;
 
     private final AtomicReferenceArray<@Nullable MessageKey> slots = new AtomicReferenceArray<>(SLOTS);
+    private final Scheduler eventLoops;
+
+    MemoryClaims(Scheduler eventLoops) {
+        this.eventLoops = eventLoops;
+    }
 
     @Override
     public Mono<List<String>> verify(Connection connection, String consumer) {
@@ -25,9 +34,13 @@ final class MemoryClaims implements Claims {
 
     @Override
     public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+        return Mono.fromSupplier(() -> freshOf(keys)).subscribeOn(eventLoops);
+    }
+
+    private Set<MessageKey> freshOf(List<MessageKey> keys) {
         if (keys.size() == 1) {
             MessageKey key = keys.get(0);
-            return Mono.just(isFresh(key) ? Set.of(key) : Set.of());
+            return isFresh(key) ? Set.of(key) : Set.of();
         }
         Set<MessageKey> fresh = new HashSet<>(keys.size() * 2);
         for (MessageKey key : keys) {
@@ -35,7 +48,7 @@ final class MemoryClaims implements Claims {
                 fresh.add(key);
             }
         }
-        return Mono.just(fresh);
+        return fresh;
     }
 
     private boolean isFresh(MessageKey key) {
