@@ -55,7 +55,7 @@ final class DeferredBegin {
 
     /** What is to run in the transaction, sent when BEGIN was answered. */
     Flux<Result> before(Publisher<? extends Result> execution) {
-        return begun().thenMany(Flux.<Result>from(execution));
+        return succeeded ? Flux.from(execution) : begun().thenMany(Flux.<Result>from(execution));
     }
 
     /** What is to run in the transaction, sent behind BEGIN; fails if BEGIN does. */

@@ -54,10 +54,23 @@ record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) im
     }
 
     private <T> Flux<T> telling(Publisher<T> values) {
-        return thrown.guard(Flux.from(values)
-                .doOnNext(value -> answer.came())
-                .doOnTerminate(answer::came)
-                .doOnCancel(answer::isNotWaitedFor));
+        return thrown.guard(values, new ThrownErrors.Observer<T, T>() {
+            @Override
+            public T onNext(T value) {
+                answer.came();
+                return value;
+            }
+
+            @Override
+            public void onEnd() {
+                answer.came();
+            }
+
+            @Override
+            public void onCancel() {
+                answer.isNotWaitedFor();
+            }
+        });
     }
 
     /** Is told what becomes of the server's answer. */

@@ -51,76 +51,94 @@ final class StatementGate {
 
     private Flux<Result> pass(Publisher<? extends Result> execution) {
         return Flux.defer(() -> {
-            Passage statement = new Passage();
+            Execution statement = new Execution();
             if (!statement.enter()) {
                 return Flux.error(
                         new IllegalStateException("the transaction has ended: a statement of an effect may run only"
                                 + " as a part of what the effect returns, and until that completes"));
             }
-            return thrown.guard(Flux.from(execution)
-                    .<Result>map(result -> new InterceptedResult(result, answerOf(statement), thrown))
-                    .doOnTerminate(statement::leave)
-                    .doOnCancel(statement::cancelled));
+            return thrown.guard(execution, statement);
         });
     }
 
-    /**
-     * Drivers hand out a result before they execute its statement: then it is the result that has to be answered, and with it the
-     * statement is.
-     */
-    private InterceptedResult.Answer answerOf(Passage statement) {
-        Passage result = new Passage();
-        if (statement.isUnderWay()) { // Otherwise it was cancelled, and the result goes nowhere.
-            result.enterAnyway();
-            statement.hasResult();
-        }
-        return new InterceptedResult.Answer() {
-            @Override
-            public void came() {
-                result.leave();
-                statement.leave();
-            }
+    /** The way of a statement, from its start to the server's answer. */
+    private final class Execution extends Passage implements ThrownErrors.Observer<Result, Result> {
 
-            @Override
-            public void isNotWaitedFor() {
-                result.cancelled();
-            }
-        };
-    }
-
-    /** The way of a statement, or of one result of it, from its start to the server's answer. */
-    private final class Passage {
-
-        private final AtomicBoolean inside = new AtomicBoolean();
         private volatile boolean hasResult;
 
-        boolean enter() {
+        /**
+         * Drivers hand out a result before they execute its statement: then it is the result that has to be answered, and with it the
+         * statement is.
+         */
+        @Override
+        public Result onNext(Result result) {
+            Passage ofResult = new Passage();
+            if (isUnderWay()) { // Otherwise it was cancelled, and the result goes nowhere.
+                ofResult.enterAnyway();
+                hasResult = true;
+            }
+            return new InterceptedResult(result, answerOf(ofResult), thrown);
+        }
+
+        private InterceptedResult.Answer answerOf(Passage ofResult) {
+            return new InterceptedResult.Answer() {
+                @Override
+                public void came() {
+                    ofResult.leave();
+                    leave();
+                }
+
+                @Override
+                public void isNotWaitedFor() {
+                    ofResult.cut();
+                }
+            };
+        }
+
+        @Override
+        public void onEnd() {
+            leave();
+        }
+
+        @Override
+        public void onCancel() {
+            if (hasResult) {
+                leave();
+            } else {
+                cut();
+            }
+        }
+    }
+
+    /** The way of a statement, or of one result of it, through the gate. */
+    private class Passage {
+
+        private final AtomicBoolean inside = new AtomicBoolean();
+
+        final boolean enter() {
             boolean open = underWay.getAndUpdate(count -> count < 0 ? count : count + 1) >= 0;
             inside.set(open);
             return open;
         }
 
-        void enterAnyway() {
+        final void enterAnyway() {
             underWay.incrementAndGet();
             inside.set(true);
         }
 
-        boolean isUnderWay() {
+        final boolean isUnderWay() {
             return inside.get();
         }
 
-        void hasResult() {
-            hasResult = true;
-        }
-
-        void leave() {
+        final void leave() {
             if (inside.compareAndSet(true, false)) {
                 underWay.decrementAndGet();
             }
         }
 
-        void cancelled() {
-            if (isUnderWay() && !hasResult) {
+        /** Nobody waits for the answer any more, whether it has come or not. */
+        final void cut() {
+            if (isUnderWay()) {
                 cutUnanswered = true;
             }
             leave();

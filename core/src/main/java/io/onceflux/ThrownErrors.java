@@ -29,7 +29,30 @@ final class ThrownErrors {
 
     /** The same publisher, cancelled when its subscriber throws. */
     <V> Flux<V> guard(Publisher<V> source) {
-        return new Guarded<>(Flux.from(source), this);
+        return guard(source, new Observer<V, V>() {
+            @Override
+            public V onNext(V value) {
+                return value;
+            }
+        });
+    }
+
+    /** The same, with what it emits changed and all of it seen: one operator for what would be four, and runs with every statement. */
+    <I, O> Flux<O> guard(Publisher<? extends I> source, Observer<I, O> observer) {
+        return new Guarded<>(Flux.from(source), this, observer);
+    }
+
+    /** Sees what passes a guard, of one subscription. */
+    interface Observer<I, O> {
+
+        /** Returns what is emitted instead; what it throws is taken for the source's error. */
+        O onNext(I value);
+
+        /** The source has completed or failed; before the subscriber hears of it. */
+        default void onEnd() {}
+
+        /** The subscriber has cancelled, or has thrown. */
+        default void onCancel() {}
     }
 
     /** Calls user code whose errors would otherwise be thrown within the driver. */
@@ -54,35 +77,40 @@ final class ThrownErrors {
         }
     }
 
-    private static final class Guarded<V> extends Flux<V> {
+    private static final class Guarded<I, O> extends Flux<O> {
 
-        private final Flux<V> source;
+        private final Flux<? extends I> source;
         private final ThrownErrors errors;
+        private final Observer<I, O> observer;
 
-        Guarded(Flux<V> source, ThrownErrors errors) {
+        Guarded(Flux<? extends I> source, ThrownErrors errors, Observer<I, O> observer) {
             this.source = source;
             this.errors = errors;
+            this.observer = observer;
         }
 
         @Override
-        public void subscribe(CoreSubscriber<? super V> actual) {
+        public void subscribe(CoreSubscriber<? super O> actual) {
             try {
-                source.subscribe(new Guard<V>(actual, errors));
+                source.subscribe(new Guard<I, O>(actual, errors, observer));
             } catch (Throwable thrown) {
                 errors.caught(thrown);
             }
         }
     }
 
-    private static final class Guard<V> implements CoreSubscriber<V>, Subscription {
+    private static final class Guard<I, O> implements CoreSubscriber<I>, Subscription {
 
-        private final CoreSubscriber<? super V> actual;
+        private final CoreSubscriber<? super O> actual;
         private final ThrownErrors errors;
+        private final Observer<I, O> observer;
         private Subscription upstream = Operators.emptySubscription();
+        private boolean done;
 
-        Guard(CoreSubscriber<? super V> actual, ThrownErrors errors) {
+        Guard(CoreSubscriber<? super O> actual, ThrownErrors errors, Observer<I, O> observer) {
             this.actual = actual;
             this.errors = errors;
+            this.observer = observer;
         }
 
         @Override
@@ -101,9 +129,21 @@ final class ThrownErrors {
         }
 
         @Override
-        public void onNext(V value) {
+        public void onNext(I value) {
+            if (done) {
+                Operators.onNextDropped(value, currentContext());
+                return;
+            }
+            O seen;
             try {
-                actual.onNext(value);
+                seen = observer.onNext(value);
+            } catch (RuntimeException error) {
+                upstream.cancel();
+                onError(error);
+                return;
+            }
+            try {
+                actual.onNext(seen);
             } catch (Throwable thrown) {
                 caught(thrown);
             }
@@ -111,6 +151,12 @@ final class ThrownErrors {
 
         @Override
         public void onError(Throwable error) {
+            if (done) {
+                Operators.onErrorDropped(error, currentContext());
+                return;
+            }
+            done = true;
+            observer.onEnd();
             try {
                 actual.onError(error);
             } catch (Throwable thrown) {
@@ -120,6 +166,11 @@ final class ThrownErrors {
 
         @Override
         public void onComplete() {
+            if (done) {
+                return;
+            }
+            done = true;
+            observer.onEnd();
             try {
                 actual.onComplete();
             } catch (Throwable thrown) {
@@ -128,7 +179,7 @@ final class ThrownErrors {
         }
 
         private void caught(Throwable thrown) {
-            upstream.cancel();
+            cancel();
             errors.caught(thrown);
         }
 
@@ -139,6 +190,7 @@ final class ThrownErrors {
 
         @Override
         public void cancel() {
+            observer.onCancel();
             upstream.cancel();
         }
     }
