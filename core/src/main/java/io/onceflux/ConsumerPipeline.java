@@ -11,7 +11,7 @@ import reactor.core.publisher.Mono;
 /**
  * The way of a message: identify, lane, gather, attempt (claims and effects in one transaction), settle after the commit.
  *
- * <p>A lane is serial; lanes run side by side. All lanes together hold at most {@code maxInFlight} deliveries, queued or at
+ * <p>A lane is serial, up to the commit; lanes run side by side. All lanes together hold at most {@code maxInFlight} deliveries, queued or at
  * work, whatever the number of keys; beyond that the source is asked for no more.
  */
 final class ConsumerPipeline<T> {
@@ -36,9 +36,8 @@ final class ConsumerPipeline<T> {
                 .map(identify::identify)
                 .transform(this::inLanes)
                 .flatMap(
-                        batch -> toItsEnd(handle(batch.items()), batch.items().size())
-                                .doFinally(end -> batch.done()),
-                        settings.lanes(),
+                        batch -> toItsEnd(handle(batch), batch.items().size()).doFinally(end -> batch.done()),
+                        settings.maxInFlight(),
                         settings.maxBatch())
                 .takeUntilOther(lifecycle.cutOff())
                 .doOnDiscard(Batch.class, batch -> dropped(batch));
@@ -60,13 +59,17 @@ final class ConsumerPipeline<T> {
         return handling.onBackpressureBuffer(size);
     }
 
-    private Flux<Outcome> handle(List<Message<T>> messages) {
+    private Flux<Outcome> handle(Batch<Message<T>> batch) {
         return Flux.defer(() -> {
+            List<Message<T>> messages = batch.items();
             long start = System.nanoTime();
             messages.forEach(message -> message.delivery().handlingBegins());
             Worklist<T> work = attempts.worklist(messages);
             return attempts.steps(work)
-                    .concatMap(step -> step.flatMap(handled -> settle(handled, start)), 0)
+                    .concatMap(
+                            step -> step.doOnNext(handled -> freeLaneAfter(handled, work, batch))
+                                    .flatMap(handled -> settle(handled, start)),
+                            0)
                     .concatMapIterable(outcomes -> outcomes)
                     .doOnCancel(() -> {
                         attempts.close(work);
@@ -75,6 +78,15 @@ final class ConsumerPipeline<T> {
                     .doFinally(end ->
                             messages.forEach(message -> message.delivery().handlingEnded()));
         });
+    }
+
+    /** Nobody else needs to wait until the broker has been told that all is done. */
+    private void freeLaneAfter(List<Handled<T>> handled, Worklist<T> work, Batch<Message<T>> batch) {
+        if (work.isEmpty()
+                && handled.stream()
+                        .allMatch(one -> one.outcome() != null && one.outcome().isDone())) {
+            batch.freeLane();
+        }
     }
 
     private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {

@@ -24,9 +24,9 @@ import reactor.util.context.Context;
  * Lanes: what arrives while a lane is busy is gathered, and emitted as one batch the moment the lane is free. There is no timer: an
  * idle lane emits at once what it gets.
  *
- * <p>A lane is busy from the emission of its batch until {@link Batch#done}. At most {@code maxInFlight} items are held, gathered or in
- * batches that are not done, whatever the number of keys; the source is asked for no more. Every item that the source emits is
- * emitted in a batch, or told to {@code onDiscard} because the flux was cancelled or has failed.
+ * <p>A lane is busy from the emission of its batch until {@link Batch#freeLane} or {@link Batch#done}. At most {@code maxInFlight}
+ * items are held, gathered or in batches that are not done, whatever the number of keys; the source is asked for no more. Every
+ * item that the source emits is emitted in a batch, or told to {@code onDiscard} because the flux was cancelled or has failed.
  */
 final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>> {
 
@@ -73,15 +73,19 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
     static final class Batch<T> {
 
         @SuppressWarnings("rawtypes")
-        private static final AtomicIntegerFieldUpdater<Batch> RETURNED =
-                AtomicIntegerFieldUpdater.newUpdater(Batch.class, "returned");
+        private static final AtomicIntegerFieldUpdater<Batch> STATE =
+                AtomicIntegerFieldUpdater.newUpdater(Batch.class, "state");
+
+        private static final int BUSY = 0;
+        private static final int LANE_FREED = 1;
+        private static final int DONE = 2;
 
         private final Gatherer<T> gatherer;
         private final Lane<T> lane;
         private final List<T> items;
 
-        @SuppressWarnings("unused") // RETURNED
-        private volatile int returned;
+        @SuppressWarnings("unused") // STATE
+        private volatile int state;
 
         private Batch(Gatherer<T> gatherer, Lane<T> lane, List<T> items) {
             this.gatherer = gatherer;
@@ -93,13 +97,27 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             return items;
         }
 
-        /** Frees the lane: its next batch is emitted, on this thread or on one that is emitting already. Further calls do nothing. */
+        /**
+         * Frees the lane: its next batch is emitted, on this thread or on one that is emitting already. The items are still held. Does
+         * nothing if it was freed before.
+         */
+        void freeLane() {
+            if (STATE.compareAndSet(this, BUSY, LANE_FREED)) {
+                gatherer.release(new Release<>(lane, 0));
+            }
+        }
+
+        /** Gives the items back, so that the source is asked for as many more, and frees the lane. Further calls do nothing. */
         void done() {
-            if (RETURNED.compareAndSet(this, 0, 1)) {
-                gatherer.takeBack(this);
+            int before = STATE.getAndSet(this, DONE);
+            if (before != DONE) {
+                gatherer.release(new Release<>(before == BUSY ? lane : null, items.size()));
             }
         }
     }
+
+    /** What a batch gives back: its lane, how many items. */
+    private record Release<T>(@Nullable Lane<T> lane, int items) {}
 
     private static final class Lane<T> {
         final Queue<T> gathered = new ArrayDeque<>();
@@ -124,8 +142,8 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         private final int maxInFlight;
         private final Consumer<? super T> onDiscard;
         private final Queue<T> arrived;
-        private final Queue<Batch<T>> takenBack =
-                Queues.<Batch<T>>unboundedMultiproducer().get();
+        private final Queue<Release<T>> released =
+                Queues.<Release<T>>unboundedMultiproducer().get();
         private final Queue<Lane<T>> ready = new ArrayDeque<>();
         private final Stopping stopping = new Stopping(this);
         private Subscription upstream = Operators.emptySubscription();
@@ -217,8 +235,8 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
             drain();
         }
 
-        void takeBack(Batch<T> batch) {
-            takenBack.offer(batch);
+        void release(Release<T> release) {
+            released.offer(release);
             drain();
         }
 
@@ -257,12 +275,15 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         /** @return for how many items there is room again */
         private int freeLanes() {
             int freed = 0;
-            for (Batch<T> batch = takenBack.poll(); batch != null; batch = takenBack.poll()) {
-                freed += batch.items.size();
-                held -= batch.items.size();
-                batch.lane.busy = false;
-                if (!batch.lane.gathered.isEmpty()) {
-                    ready.add(batch.lane);
+            for (Release<T> release = released.poll(); release != null; release = released.poll()) {
+                freed += release.items;
+                held -= release.items;
+                Lane<T> lane = release.lane;
+                if (lane != null) {
+                    lane.busy = false;
+                    if (!lane.gathered.isEmpty()) {
+                        ready.add(lane);
+                    }
                 }
             }
             return freed;

@@ -126,6 +126,27 @@ class GatherWhileBusyTest {
     }
 
     @Test
+    void aLaneThatIsFreedEmitsAgainWhileTheItemsOfItsLastBatchAreStillHeld() {
+        Seen seen = subscribe(1, 2, 3);
+        seen.request(Long.MAX_VALUE);
+        source.next(0, 10, 20);
+        source.assertMaxRequested(0);
+        Batch<Integer> first = seen.batches.get(0);
+
+        first.freeLane();
+        first.freeLane();
+        assertThat(seen.items()).containsExactly(List.of(0), List.of(10, 20));
+        source.assertMaxRequested(0);
+
+        first.done();
+        source.assertMinRequested(1).assertMaxRequested(1);
+        source.next(30);
+        assertThat(seen.items()).hasSize(2); // done() has not freed the lane, which the second batch has, again.
+        seen.batches.get(1).done();
+        assertThat(seen.items()).endsWith(List.of(30));
+    }
+
+    @Test
     void aBatchIsDoneOnce() {
         Seen seen = subscribe(1, 1, 5);
         seen.request(Long.MAX_VALUE);

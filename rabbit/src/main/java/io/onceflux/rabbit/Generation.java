@@ -37,6 +37,8 @@ final class Generation {
     private final BrokerConnection connection;
     private final DeadLetterPublisher deadLetters;
     private final Scheduler broker;
+    private final Acknowledgements acknowledgements;
+    private final int prefetch;
     private final String consumerTag = "onceflux-" + UUID.randomUUID();
     private volatile @Nullable Channel channel;
     private volatile @Nullable IOException unanswered;
@@ -47,12 +49,16 @@ final class Generation {
             Intake intake,
             BrokerConnection connection,
             DeadLetterPublisher deadLetters,
-            Scheduler broker) {
+            Scheduler broker,
+            int prefetch) {
         this.options = options;
         this.intake = intake;
         this.connection = connection;
         this.deadLetters = deadLetters;
         this.broker = broker;
+        this.prefetch = prefetch;
+        // With half of them waiting, the broker still sends.
+        this.acknowledgements = new Acknowledgements(broker, this::openChannel, prefetch / 2);
     }
 
     /**
@@ -61,7 +67,7 @@ final class Generation {
      *
      * @param whenAccepted called on the broker's thread when the broker has accepted the consumer
      */
-    Flux<Delivery<byte[]>> deliveries(int prefetch, Runnable whenAccepted) {
+    Flux<Delivery<byte[]>> deliveries(Runnable whenAccepted) {
         Receiver receiver = new Receiver(new ReceiverOptions()
                 .connectionMono(Mono.just(connection.client()))
                 .connectionSubscriptionScheduler(broker));
@@ -123,24 +129,24 @@ final class Generation {
     }
 
     Mono<Void> acknowledge(long deliveryTag) {
-        return answer(channel -> channel.basicAck(deliveryTag, false));
+        return heeded(acknowledgements.acknowledge(deliveryTag));
     }
 
     Mono<Void> requeue(long deliveryTag) {
-        return answer(channel -> channel.basicNack(deliveryTag, false, true));
+        return heeded(BrokerThread.call(broker, () -> {
+            openChannel().basicNack(deliveryTag, false, true);
+            acknowledgements.hasAnswer(deliveryTag);
+        }));
     }
 
     /**
      * An answer that is not written would leave the broker waiting for it for as long as the channel lives. So it ends the
      * generation, and the broker delivers again.
      */
-    private Mono<Void> answer(Answer answer) {
+    private Mono<Void> heeded(Mono<Void> answer) {
         return Mono.defer(() -> {
             AtomicBoolean written = new AtomicBoolean();
-            return BrokerThread.call(broker, () -> {
-                        answer.on(openChannel());
-                        written.set(true);
-                    })
+            return answer.doOnSuccess(done -> written.set(true))
                     .doOnError(error -> giveUp(new IOException("an answer to the broker failed", error)))
                     .doOnCancel(() -> {
                         if (!written.get()) {
@@ -192,11 +198,5 @@ final class Generation {
             throw new IOException("the channel is lost; the broker delivers its messages again");
         }
         return open;
-    }
-
-    /** Acknowledges or gives back. */
-    @FunctionalInterface
-    private interface Answer {
-        void on(Channel channel) throws IOException;
     }
 }

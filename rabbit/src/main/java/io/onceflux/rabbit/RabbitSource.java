@@ -69,11 +69,11 @@ final class RabbitSource {
             connection.abort(Duration.ofSeconds(1));
             throw e;
         }
-        return new Generation(options, intake, connection, deadLetters, broker);
+        return new Generation(options, intake, connection, deadLetters, broker, prefetch());
     }
 
     private Flux<Delivery<byte[]>> consume(Generation generation) {
-        return generation.deliveries(prefetch(), this::accepted);
+        return generation.deliveries(this::accepted);
     }
 
     private void accepted() {

@@ -1,0 +1,173 @@
+package io.onceflux.rabbit;
+
+import com.rabbitmq.client.Channel;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Predicate;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.MonoSink;
+import reactor.core.scheduler.Scheduler;
+
+/**
+ * Acknowledgements through one channel, in groups: deliveries that are done without a gap between them are acknowledged with one
+ * frame. One that is ahead of another that is not done waits a moment for it, and is then acknowledged by itself.
+ *
+ * <p>A frame for a group acknowledges everything up to its tag, so it is sent only if each delivery up to there is done, or has
+ * had another answer.
+ */
+final class Acknowledgements {
+
+    private static final Logger log = LoggerFactory.getLogger(Acknowledgements.class);
+
+    /** One waits once or twice as long for those before it: some commits, and as many redeliveries more after a crash. */
+    private static final long PATIENCE_MILLIS = 10;
+
+    private final Scheduler broker;
+    private final Callable<Channel> channel;
+    private final int most;
+    private final Queue<Due> arrived = new ConcurrentLinkedQueue<>();
+    private final AtomicBoolean scheduled = new AtomicBoolean();
+
+    // From here on for the broker's thread alone.
+    private final TreeMap<Long, Due> waiting = new TreeMap<>();
+    private final Set<Long> answeredAhead = new HashSet<>();
+    private long answeredTo;
+    private boolean willLookAgain;
+
+    /**
+     * @param broker the thread for calls to the broker
+     * @param channel gives the channel, or throws if it is lost
+     * @param most so many wait at most
+     */
+    Acknowledgements(Scheduler broker, Callable<Channel> channel, int most) {
+        this.broker = broker;
+        this.channel = channel;
+        this.most = most;
+    }
+
+    /** Acknowledges a delivery; completes, on the broker's thread, when that is written. If it is cancelled before, it is not. */
+    Mono<Void> acknowledge(long tag) {
+        return Mono.create(sink -> {
+            AtomicBoolean cancelled = new AtomicBoolean();
+            arrived.add(new Due(tag, sink.onCancel(() -> cancelled.set(true)), cancelled));
+            if (scheduled.compareAndSet(false, true)) {
+                broker.schedule(this::send);
+            }
+        });
+    }
+
+    /** A delivery has had another answer. On the broker's thread. */
+    void hasAnswer(long tag) {
+        answeredAhead.add(tag);
+    }
+
+    private void send() {
+        scheduled.set(false);
+        for (Due due = arrived.poll(); due != null; due = arrived.poll()) {
+            waiting.put(due.tag, due);
+        }
+        sendGroup();
+        if (waiting.size() > most) {
+            sendEach(due -> true);
+        }
+        lookAgainIfNeeded();
+    }
+
+    private void lookAgainIfNeeded() {
+        if (!waiting.isEmpty() && !willLookAgain) {
+            willLookAgain = true;
+            broker.schedule(this::lookAgain, PATIENCE_MILLIS, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private void lookAgain() {
+        willLookAgain = false;
+        sendEach(due -> due.hasWaited);
+        waiting.values().forEach(due -> due.hasWaited = true);
+        lookAgainIfNeeded();
+    }
+
+    /** Those that follow, without a gap, on what has been answered. */
+    private void sendGroup() {
+        List<Due> group = new ArrayList<>();
+        long next = answeredTo + 1;
+        while (answeredAhead.remove(next) || takeInto(group, next)) {
+            answeredTo = next;
+            next++;
+        }
+        if (!group.isEmpty()) {
+            write(group);
+        }
+    }
+
+    private boolean takeInto(List<Due> group, long tag) {
+        Due due = waiting.get(tag);
+        if (due == null || due.cancelled.get()) {
+            return false;
+        }
+        waiting.remove(tag);
+        return group.add(due);
+    }
+
+    private void sendEach(Predicate<Due> chosen) {
+        List<Due> each = waiting.values().stream().filter(chosen).toList();
+        for (Due due : each) {
+            waiting.remove(due.tag);
+            if (!due.cancelled.get()) {
+                answeredAhead.add(due.tag);
+                write(List.of(due));
+            }
+        }
+    }
+
+    private void write(List<Due> group) {
+        try {
+            channel.call().basicAck(group.get(group.size() - 1).tag, group.size() > 1);
+        } catch (Throwable e) { // An Error too, or its callers would wait for a signal that never comes.
+            group.forEach(due -> due.failed(e));
+            return;
+        }
+        group.forEach(Due::written);
+    }
+
+    /** An acknowledgement that is due. */
+    private static final class Due {
+
+        private final long tag;
+        private final MonoSink<Void> caller;
+        private final AtomicBoolean cancelled;
+        private boolean hasWaited;
+
+        Due(long tag, MonoSink<Void> caller, AtomicBoolean cancelled) {
+            this.tag = tag;
+            this.caller = caller;
+            this.cancelled = cancelled;
+        }
+
+        private void written() {
+            try {
+                caller.success();
+            } catch (Throwable e) { // Of what comes after it; the others of the group have a right to their signals.
+                log.error("what follows on an acknowledgement failed", e);
+            }
+        }
+
+        private void failed(Throwable error) {
+            if (cancelled.get()) {
+                log.debug("an acknowledgement that nobody waits for any more failed", error);
+            } else {
+                caller.error(error);
+            }
+        }
+    }
+}
