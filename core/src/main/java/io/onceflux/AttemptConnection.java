@@ -1,17 +1,19 @@
 package io.onceflux;
 
 import io.onceflux.postgres.MarkedTransaction;
+import io.r2dbc.postgresql.api.PostgresTransactionDefinition;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
-import io.r2dbc.spi.Option;
+import io.r2dbc.spi.IsolationLevel;
 import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
-import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -48,6 +50,7 @@ final class AttemptConnection extends DelegatingConnection {
     private final Mono<Void> givingBack =
             Mono.defer(() -> Mono.from(delegate.close())).cache();
 
+    private volatile boolean working;
     private volatile boolean committing;
     private volatile boolean discarded;
 
@@ -78,7 +81,17 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Publisher<Void> createSavepoint(String name) {
-        return begin.begun().then(Mono.from(delegate.createSavepoint(name)));
+        return gate.guard(() -> begin.begun().then(Mono.defer(() -> Mono.from(delegate.createSavepoint(name)))));
+    }
+
+    @Override
+    public Publisher<Void> releaseSavepoint(String name) {
+        return gate.guard(() -> delegate.releaseSavepoint(name));
+    }
+
+    @Override
+    public Publisher<Void> rollbackTransactionToSavepoint(String name) {
+        return gate.guard(() -> delegate.rollbackTransactionToSavepoint(name));
     }
 
     /**
@@ -94,67 +107,98 @@ final class AttemptConnection extends DelegatingConnection {
         };
     }
 
+    /**
+     * Runs the transaction's work. As long as it runs, the transaction can neither be ended nor begun through this connection: also
+     * what joins Spring's transaction has it in hand.
+     */
+    <R> Mono<R> runWork(Function<? super AttemptConnection, Mono<R>> work) {
+        return Mono.defer(() -> {
+                    working = true;
+                    return work.apply(this);
+                })
+                .doOnTerminate(() -> working = false)
+                .doOnCancel(() -> working = false);
+    }
+
+    private Mono<Void> unlessWorking(String call, Supplier<Mono<Void>> otherwise) {
+        return Mono.defer(() -> working
+                ? Mono.error(new UnsupportedOperationException(
+                        "an effect cannot call " + call + ", on whatever connection: the transaction is OnceFlux's"))
+                : otherwise.get());
+    }
+
     @Override
     public Mono<Void> beginTransaction() {
-        return begin.ask(new TransactionDefinition() {
-            @Override
-            public <A> @Nullable A getAttribute(Option<A> option) {
-                return null;
-            }
-        });
+        return beginTransaction(PostgresTransactionDefinition.mutability(true));
     }
 
     /** Completes at once; BEGIN is sent with the first statement, or before it. */
     @Override
     public Mono<Void> beginTransaction(TransactionDefinition definition) {
-        return begin.ask(definition);
+        return unlessWorking("beginTransaction", () -> begin.ask(definition));
+    }
+
+    @Override
+    public Mono<Void> setAutoCommit(boolean autoCommit) {
+        return unlessWorking("setAutoCommit", () -> Mono.from(delegate.setAutoCommit(autoCommit)));
+    }
+
+    @Override
+    public Mono<Void> setTransactionIsolationLevel(IsolationLevel level) {
+        return unlessWorking(
+                "setTransactionIsolationLevel", () -> Mono.from(delegate.setTransactionIsolationLevel(level)));
     }
 
     @Override
     public Mono<Void> commitTransaction() {
-        return Mono.defer(() -> {
-            if (!gate.close()) {
-                return cutAndDiscard()
-                        .then(Mono.error(new IllegalStateException(
-                                "the effect completed while a statement of it was still running, or had been given up before it was"
-                                        + " answered, or had a Result that nobody read: what it returns must contain every statement"
-                                        + " that it starts, to its end")));
-            }
-            if (!begin.wasSent()) {
-                return Mono.empty();
-            }
-            if (delegate.isAutoCommit()) {
-                return Mono.error(
-                        new IllegalStateException(
-                                "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
-            }
-            committing = true;
-            return Limits.within(controlLimit, Mono.from(delegate.commitTransaction()))
-                    .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
-                            ? Mono.error(error)
-                            : discard().then(Mono.error(new UnknownCommitException(error))));
-        });
+        return unlessWorking("commitTransaction", this::commit);
+    }
+
+    private Mono<Void> commit() {
+        if (!gate.close()) {
+            return cutAndDiscard()
+                    .then(Mono.error(new IllegalStateException(
+                            "the effect completed while a statement of it was still running, or had been given up before it was"
+                                    + " answered, or had a Result that nobody read: what it returns must contain every statement"
+                                    + " that it starts, to its end")));
+        }
+        if (!begin.wasSent()) {
+            return Mono.empty();
+        }
+        if (delegate.isAutoCommit()) {
+            return Mono.error(new IllegalStateException(
+                    "the effect ended the transaction itself, with COMMIT or ROLLBACK as SQL; leave that to OnceFlux"));
+        }
+        committing = true;
+        return Limits.within(controlLimit, Mono.from(delegate.commitTransaction()))
+                .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
+                        ? Mono.error(error)
+                        : discard().then(Mono.error(new UnknownCommitException(error))));
     }
 
     @Override
     public Mono<Void> rollbackTransaction() {
-        return Mono.defer(() -> {
-            if (discarded) {
-                return Mono.empty();
-            }
-            boolean nothingUnderWay = gate.close();
-            if (!begin.wasSent()) {
-                return Mono.empty();
-            }
-            if (!begin.succeeded()) {
-                return nothingUnderWay ? discard() : cutAndDiscard();
-            }
-            if (nothingUnderWay && !committing && delegate.isAutoCommit()) {
-                log.error("an effect had ended its transaction itself, by SQL that OnceFlux did not recognise: what it"
-                        + " did until then may be committed with its claim, and its message be taken for a duplicate");
-            }
-            return nothingUnderWay ? rollBack() : cutAndDiscard();
-        });
+        return unlessWorking("rollbackTransaction", this::rollBackOrDiscard);
+    }
+
+    private Mono<Void> rollBackOrDiscard() {
+        if (discarded) {
+            return Mono.empty();
+        }
+        if (!gate.close()) {
+            return cutAndDiscard(); // Also where BEGIN was not sent: it may be about to be.
+        }
+        if (!begin.wasSent()) {
+            return Mono.empty();
+        }
+        if (!begin.succeeded()) {
+            return discard();
+        }
+        if (!committing && delegate.isAutoCommit()) {
+            log.error("an effect had ended its transaction itself, by SQL that OnceFlux did not recognise: what it"
+                    + " did until then may be committed with its claim, and its message be taken for a duplicate");
+        }
+        return rollBack();
     }
 
     private Mono<Void> rollBack() {
@@ -174,8 +218,13 @@ final class AttemptConnection extends DelegatingConnection {
         return cancelStatement().then(discard());
     }
 
+    /** Gives the connection back, but not while the work runs: what joins Spring's transaction has no right to that. */
     @Override
     public Mono<Void> close() {
+        return Mono.defer(() -> working ? Mono.empty() : giveBack());
+    }
+
+    private Mono<Void> giveBack() {
         return Limits.within(controlLimit, givingBack).onErrorResume(error -> {
             log.debug("the connection could not be given back; it is closed", error);
             return discard();
@@ -193,7 +242,7 @@ final class AttemptConnection extends DelegatingConnection {
 
     /** Gives the connection back closed: nobody can say what the server is still doing on it. */
     Mono<Void> abandon() {
-        return discard().then(close());
+        return discard().then(giveBack());
     }
 
     /** Closes the connection to the server, so that the pool finds it dead and the server rolls back. */

@@ -38,14 +38,21 @@ final class EffectClient implements DatabaseClient {
     @Override
     public GenericExecuteSpec sql(String sql) {
         Assert.hasText(sql, "SQL must not be null or empty");
-        return lent.sql(() -> whileActive(sql));
+        return guarded(lent.sql(() -> whileActive(sql)));
     }
 
     @Override
     public GenericExecuteSpec sql(Supplier<String> sql) {
         Assert.notNull(sql, "SQL Supplier must not be null");
-        return lent.sql(
-                sql instanceof PreparedOperation<?> prepared ? new Prepared<>(prepared) : () -> whileActive(sql.get()));
+        return guarded(lent.sql(
+                sql instanceof PreparedOperation<?> prepared
+                        ? new Prepared<>(prepared)
+                        : () -> whileActive(sql.get())));
+    }
+
+    /** A filter of the user's may keep the statement and run it later. */
+    private GenericExecuteSpec guarded(GenericExecuteSpec spec) {
+        return spec.filter((statement, next) -> next.execute(own.guard(statement)));
     }
 
     private String whileActive(String sql) {

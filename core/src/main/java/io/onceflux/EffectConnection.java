@@ -5,9 +5,9 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.ConnectionFactoryMetadata;
 import io.r2dbc.spi.IsolationLevel;
-import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
+import io.r2dbc.spi.ValidationDepth;
 import java.time.Duration;
 import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
@@ -59,17 +59,42 @@ final class EffectConnection extends DelegatingConnection {
     @Override
     public Statement createStatement(String sql) {
         requireActive();
-        return new InterceptedStatement(delegate.createStatement(sql), this::whileActive);
+        return guard(delegate.createStatement(sql));
     }
 
     @Override
     public Batch createBatch() {
         requireActive();
-        return new InterceptedBatch(delegate.createBatch(), sql -> {}, this::whileActive);
+        return new InterceptedBatch(delegate.createBatch(), sql -> {}, execution -> whileActive(() -> execution));
     }
 
-    private Publisher<? extends Result> whileActive(Publisher<? extends Result> execution) {
-        return Flux.defer(() -> ended ? Mono.error(afterEnd()) : execution);
+    /** The statement, which does not run once the effect has ended. */
+    Statement guard(Statement statement) {
+        return new InterceptedStatement(statement, execution -> whileActive(() -> execution));
+    }
+
+    private <V> Publisher<V> whileActive(Supplier<? extends Publisher<? extends V>> call) {
+        return Flux.defer(() -> ended ? Mono.error(afterEnd()) : Flux.<V>from(call.get()));
+    }
+
+    @Override
+    public Publisher<Void> createSavepoint(String savepoint) {
+        return whileActive(() -> delegate.createSavepoint(savepoint));
+    }
+
+    @Override
+    public Publisher<Void> releaseSavepoint(String savepoint) {
+        return whileActive(() -> delegate.releaseSavepoint(savepoint));
+    }
+
+    @Override
+    public Publisher<Void> rollbackTransactionToSavepoint(String savepoint) {
+        return whileActive(() -> delegate.rollbackTransactionToSavepoint(savepoint));
+    }
+
+    @Override
+    public Publisher<Boolean> validate(ValidationDepth depth) {
+        return whileActive(() -> delegate.validate(depth));
     }
 
     @Override

@@ -66,6 +66,12 @@ final class HeldNow {
         tell();
     }
 
+    boolean isMoreThan(int count) {
+        synchronized (held) {
+            return held.size() > count;
+        }
+    }
+
     private boolean nothingIsHeldForWhatWasTold() {
         return told == FailureKind.BROKEN_SETUP ? forBrokenSetup == 0 : held.size() == forBrokenSetup;
     }

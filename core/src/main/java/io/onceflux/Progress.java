@@ -64,6 +64,11 @@ final class Progress {
         heldNow.release(messages);
     }
 
+    /** Whether more messages, or waiters, than so many are held now. */
+    boolean holdsMoreThan(int count) {
+        return heldNow.isMoreThan(count);
+    }
+
     /** For somebody who waits for the database without a message. */
     Waiter waiter() {
         return heldNow.new Waiter();

@@ -16,6 +16,9 @@ final class Retries implements Judge {
     /** A message may carry a stale plan of each connection that it meets; more often than this, the statement is at fault. */
     private static final int MOST_STALE_PLANS = 10;
 
+    /** So long a database may come and go before a message is suspected on no other evidence. */
+    private static final Duration FLAPPING = Duration.ofMinutes(5);
+
     private final @Nullable MessageKey key;
     private final boolean callerWaits;
     private final FailurePolicy policy;
@@ -30,6 +33,8 @@ final class Retries implements Judge {
     private boolean snapshotConflictSeen;
     private final Map<FailureKind, Integer> holds = new EnumMap<>(FailureKind.class);
     private int aloneInARow;
+    private long firstWithoutOutageAt;
+    private boolean noOutageSince;
     private long commitsAtLastHold;
     private long effectsAtLastHold;
 
@@ -109,10 +114,29 @@ final class Retries implements Judge {
             aloneInARow += othersCommit ? 1 : 0;
         } else if (kind == FailureKind.BROKEN_SETUP) {
             aloneInARow += othersApply ? 1 : 0; // A duplicate commits, but shows nothing of the effect's tables.
+        } else if (!databaseAnswers) {
+            aloneInARow = 0;
+            noOutageSince = false;
         } else {
-            aloneInARow = databaseAnswers ? aloneInARow + 1 : 0;
+            aloneInARow += othersCommit || isAlone(error) ? 1 : 0;
         }
         return aloneInARow >= policy.quarantineAfter() ? giveUpUnlessOneOfMany(kind, error) : hold(kind);
+    }
+
+    /**
+     * Whether it is this message that fails so, although no other one shows that the database is well. Not where others are held as
+     * well, nor in the words of a server that goes down: it may be up again for each probe, and down for each effect. After a while
+     * nevertheless, or the message could hold its lane for ever.
+     */
+    private boolean isAlone(Throwable error) {
+        long now = nowMillis.getAsLong();
+        if (!noOutageSince) {
+            noOutageSince = true;
+            firstWithoutOutageAt = now;
+        }
+        boolean othersAreHeld = progress.holdsMoreThan(holds.isEmpty() ? 0 : 1);
+        return (!othersAreHeld && !SqlStates.isShutDown(SqlStates.stateOf(error)))
+                || now - firstWithoutOutageAt >= FLAPPING.toMillis();
     }
 
     private Verdict hold(FailureKind kind) {

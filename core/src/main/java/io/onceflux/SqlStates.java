@@ -28,6 +28,8 @@ final class SqlStates {
             "57P03", // cannot_connect_now
             "57P05"); // idle_session_timeout
 
+    private static final Set<String> SHUT_DOWN = Set.of("57P01", "57P02", "57P03");
+
     private static final Set<String> INFRASTRUCTURE_CLASSES = Set.of("08", "28", "53", "58");
 
     private static final Set<String> BROKEN_SETUP = Set.of(
@@ -79,6 +81,11 @@ final class SqlStates {
                 && !classOf(state).equals("57")
                 && !classOf(state).equals("58")
                 && !classOf(state).equals("XX");
+    }
+
+    /** Whether the server says that it, or this session of it, was told to end: no statement brings that about by itself. */
+    static boolean isShutDown(@Nullable String state) {
+        return state != null && SHUT_DOWN.contains(state);
     }
 
     static boolean isRefusedLogin(@Nullable String state) {

@@ -5,8 +5,10 @@ import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
 import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 /**
  * Lets the statements of one transaction pass while it is open, and knows whether any of them may still be on its way when it
@@ -43,6 +45,18 @@ final class StatementGate {
         return new InterceptedBatch(batch, sql -> {}, this::pass);
     }
 
+    /** Another call to the server; it is not made once the gate is closed. */
+    Mono<Void> guard(Supplier<Publisher<Void>> call) {
+        return Mono.defer(() -> {
+            Passage passage = new Passage();
+            return passage.enter()
+                    ? Mono.defer(() -> Mono.from(call.get()))
+                            .doOnTerminate(passage::leave)
+                            .doOnCancel(passage::cut)
+                    : Mono.error(closed());
+        });
+    }
+
     /** Closes the gate; true if what is sent now comes after every statement that passed it. */
     boolean close() {
         int before = underWay.getAndUpdate(count -> count | CLOSED) & ~CLOSED;
@@ -52,13 +66,13 @@ final class StatementGate {
     private Flux<Result> pass(Publisher<? extends Result> execution) {
         return Flux.defer(() -> {
             Execution statement = new Execution();
-            if (!statement.enter()) {
-                return Flux.error(
-                        new IllegalStateException("the transaction has ended: a statement of an effect may run only"
-                                + " as a part of what the effect returns, and until that completes"));
-            }
-            return thrown.guard(execution, statement);
+            return statement.enter() ? thrown.guard(execution, statement) : Flux.error(closed());
         });
+    }
+
+    private static IllegalStateException closed() {
+        return new IllegalStateException("the transaction has ended: a statement of an effect may run only"
+                + " as a part of what the effect returns, and until that completes");
     }
 
     /** The way of a statement, from its start to the server's answer. */

@@ -62,7 +62,7 @@ final class Transactions {
         return ConnectionFactoryUtils.getConnection(connections)
                 .cast(AttemptConnection.class)
                 .doOnNext(handover::complete)
-                .flatMap(work);
+                .flatMap(connection -> connection.runWork(work));
     }
 
     /**

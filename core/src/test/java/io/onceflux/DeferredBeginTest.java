@@ -3,6 +3,7 @@ package io.onceflux;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
@@ -16,10 +17,12 @@ import io.r2dbc.spi.TransactionDefinition;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.reactivestreams.Publisher;
@@ -30,6 +33,8 @@ import reactor.test.StepVerifier;
 
 /** BEGIN goes with the claim, and whatever becomes of it, the claim never stands without the effect. */
 class DeferredBeginTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
 
     @RegisterExtension
     static final FreshDatabase fresh = FreshDatabase.create();
@@ -62,6 +67,42 @@ class DeferredBeginTest {
         database.assertAppliedOnce(21);
     }
 
+    /** The rollback comes when the statement has passed the gate and BEGIN has not been sent; the connection is given back after it. */
+    @Test
+    void anAttemptThatIsCutJustBeforeBeginLeavesNoTransactionOpen() {
+        AtomicReference<Runnable> beforeBegin = new AtomicReference<>(() -> {});
+        CompletableFuture<AttemptConnection> toClose = new CompletableFuture<>();
+        AttemptConnection attempt = new AttemptConnection(
+                new DelegatingConnection(Objects.requireNonNull(pool.create().block(LIMIT))) {
+                    @Override
+                    public boolean isAutoCommit() {
+                        beforeBegin.getAndSet(() -> {}).run();
+                        return super.isAutoCommit();
+                    }
+
+                    @Override
+                    public Publisher<Void> beginTransaction(TransactionDefinition definition) {
+                        Publisher<Void> begin = delegate.beginTransaction(definition);
+                        return Mono.fromFuture(toClose)
+                                .flatMap(AttemptConnection::close)
+                                .then(Mono.from(begin));
+                    }
+                },
+                LIMIT);
+        attempt.beginTransaction().block(LIMIT);
+        beforeBegin.set(() -> attempt.rollbackTransaction().block(LIMIT));
+        toClose.complete(attempt);
+
+        StepVerifier.create(Flux.from(attempt.togetherWithBegin()
+                                .createStatement("SELECT 1")
+                                .execute())
+                        .flatMap(Result::getRowsUpdated))
+                .expectError()
+                .verify(LIMIT);
+        await().untilAsserted(() -> assertThat(database.openTransactions()).isZero());
+        assertThat(pool.getMetrics().orElseThrow().acquiredSize()).isZero();
+    }
+
     @Test
     void aClaimThatFindsNoTransactionFailsAndLeavesNothing() {
         Mono<Set<String>> claim = Mono.usingWhen(
@@ -75,7 +116,7 @@ class DeferredBeginTest {
         StepVerifier.create(claim)
                 .expectErrorSatisfies(
                         error -> assertThat(SqlStates.stateOf(error)).isEqualTo("22023"))
-                .verify(Duration.ofSeconds(30));
+                .verify(LIMIT);
         assertThat(database.claims()).isZero();
     }
 

@@ -8,18 +8,25 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.Result;
+import io.r2dbc.spi.ValidationDepth;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.reactivestreams.Publisher;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
+import org.springframework.r2dbc.connection.TransactionAwareConnectionFactoryProxy;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
@@ -143,6 +150,116 @@ class EffectGuardsTest {
             assertThat(failure.reason()).contains("an effect cannot call " + call);
         }
         database.assertAppliedOnce(0);
+    }
+
+    /** Libraries that have transactions of their own get Spring's connection through such a proxy. */
+    @Test
+    void whatJoinsTheTransactionCannotEndItEither() {
+        ConnectionFactory joining = new TransactionAwareConnectionFactoryProxy(pool);
+        Map<String, Function<Connection, Publisher<?>>> calls = Map.of(
+                "beginTransaction", Connection::beginTransaction,
+                "commitTransaction", Connection::commitTransaction,
+                "rollbackTransaction", Connection::rollbackTransaction,
+                "setAutoCommit", connection -> connection.setAutoCommit(true));
+        calls.forEach((name, call) -> {
+            Effect<Order> ends = (order, db) -> order.note(db)
+                    .then(Mono.usingWhen(
+                            joining.create(), connection -> Mono.from(call.apply(connection)), Connection::close))
+                    .then(Order.of("after").note(db));
+            Failure failure = failureOf(run(orders(ends).build(pool), TestDelivery.order(name)));
+            assertThat(failure.reason()).contains("an effect cannot call " + name);
+        });
+        database.assertAppliedOnce(0);
+        assertThat(database.effects()).isZero();
+    }
+
+    @Test
+    void whatJoinsTheTransactionCannotGiveItsConnectionAway() {
+        Effect<Order> closes = (order, db) -> ConnectionFactoryUtils.getConnection(pool)
+                .flatMap(connection -> Mono.from(connection.close()))
+                .then(order.apply(db));
+        List<Outcome> outcomes = run(orders(closes).build(pool), TestDelivery.orders("c", 40));
+
+        assertThat(outcomes).allMatch(Outcome.Applied.class::isInstance);
+        database.assertAppliedOnce(40);
+        database.assertNothingLeaked();
+    }
+
+    @Test
+    void anEndedEffectsConnectionIsOfNoUseToAnother() {
+        Map<String, Function<Connection, Publisher<?>>> calls = Map.of(
+                "createSavepoint", connection -> connection.createSavepoint("t"),
+                "releaseSavepoint", connection -> connection.releaseSavepoint("s"),
+                "rollbackTransactionToSavepoint", connection -> connection.rollbackTransactionToSavepoint("s"),
+                "validate", connection -> connection.validate(ValidationDepth.REMOTE),
+                "createStatement", connection -> Mono.fromSupplier(() -> connection.createStatement("SELECT 1")));
+        calls.forEach((name, call) -> {
+            AtomicReference<Connection> kept = new AtomicReference<>();
+            CompletableFuture<Throwable> error = new CompletableFuture<>();
+            Effect<Order> effect = (order, db) -> kept.get() == null
+                            && !order.id().equals("plug")
+                    ? db.inConnection(connection -> {
+                                kept.set(connection);
+                                return Mono.from(connection.createSavepoint("s"));
+                            })
+                            .then(order.note(db))
+                    : order.note(db)
+                            .then(Mono.defer(
+                                            () -> kept.get() == null ? Mono.empty() : Mono.from(call.apply(kept.get())))
+                                    .then()
+                                    .onErrorResume(refused -> {
+                                        error.complete(refused);
+                                        return Mono.empty();
+                                    }));
+            List<Outcome> outcomes = inOneBatch(effect, name);
+
+            assertThat(outcomes).allMatch(Outcome.Applied.class::isInstance);
+            assertThat(database.effects()).isEqualTo(4);
+            assertThat(database.claims()).isEqualTo(4);
+            database.empty();
+            assertThat(error)
+                    .as(name)
+                    .isCompletedWithValueMatching(refused ->
+                            String.valueOf(Causes.root(refused).getMessage()).contains("the effect of loyalty/"));
+        });
+    }
+
+    /** Three messages in one transaction, behind one that is let through first. */
+    private List<Outcome> inOneBatch(Effect<Order> effect, String prefix) {
+        Plug plug = new Plug();
+        Effect<Order> butForThePlug =
+                (order, db) -> order.id().equals("plug") ? order.note(db) : effect.apply(order, db);
+        return plug.run(
+                Consumers.batches(10, plug.then(butForThePlug)).build(pool),
+                plug.before(TestDelivery.orders(prefix + "-", 3)));
+    }
+
+    @Test
+    void aStatementThatAFilterHasKeptDoesNotRunInAnotherEffect() {
+        AtomicReference<Mono<Void>> kept = new AtomicReference<>();
+        CompletableFuture<Throwable> error = new CompletableFuture<>();
+        Effect<Order> effect = (order, db) -> {
+            Mono<Void> before = kept.get();
+            return before == null
+                    ? db.sql("INSERT INTO point_ledger VALUES ('stray', 'x', 1)")
+                            .filter((statement, next) -> {
+                                kept.set(toItsEnd(next.execute(statement)));
+                                return Flux.empty();
+                            })
+                            .then()
+                            .then(order.note(db))
+                    : order.note(db).then(before.onErrorResume(refused -> {
+                        error.complete(refused);
+                        return Mono.empty();
+                    }));
+        };
+        List<Outcome> outcomes = inOneBatch(effect, "f");
+
+        assertThat(outcomes).allMatch(Outcome.Applied.class::isInstance);
+        assertThat(error)
+                .isCompletedWithValueMatching(refused ->
+                        String.valueOf(refused.getMessage()).contains("the effect of loyalty/f-0 has ended"));
+        assertThat(database.effectsOf("stray")).isZero();
     }
 
     @ParameterizedTest

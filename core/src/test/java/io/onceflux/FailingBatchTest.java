@@ -354,14 +354,28 @@ class FailingBatchTest {
     @Test
     void aMessageThatKillsEverySessionIsFoundAndTheOthersAreApplied() {
         List<TestDelivery<Order>> deliveries = withBadAt(10, 40);
-        List<Outcome> outcomes = plug.run(
-                batches(64, plug.then((order, db) -> order.id().equals("bad") ? terminate(db) : order.apply(db)))
-                        .failurePolicy(policy().quarantineAfter(3).build())
-                        .listener(told)
-                        .build(pool),
-                deliveries);
-        assertOnlyBadIsDeadLettered(deliveries, outcomes);
-        assertThat(failureOf(failed(outcomes).get(0)).kind()).isEqualTo(FailureKind.INFRASTRUCTURE);
+        IdempotentConsumer<Order> consumer = batches(
+                        64, plug.then((order, db) -> order.id().equals("bad") ? terminate(db) : order.apply(db)))
+                .failurePolicy(policy().quarantineAfter(3).build())
+                .listener(told)
+                .build(pool);
+        CompletableFuture<List<Outcome>> outcomes = plug.start(consumer, deliveries);
+        plug.pull();
+        await().untilAsserted(() -> assertThat(database.effects()).isEqualTo(40));
+        AtomicInteger others = new AtomicInteger();
+        await().until(() -> {
+            // What shows that it is not the server: others are applied, whenever it has failed again.
+            assertThat(consumer.process(TestDelivery.order("other" + others.incrementAndGet()))
+                            .block(Duration.ofSeconds(10)))
+                    .isInstanceOf(Outcome.Applied.class);
+            return outcomes.isDone();
+        });
+
+        assertThat(failed(outcomes.join()))
+                .hasSize(1)
+                .allSatisfy(outcome -> assertThat(failureOf(outcome).kind()).isEqualTo(FailureKind.INFRASTRUCTURE));
+        assertThat(deliveries).filteredOn(TestDelivery::isDeadLettered).hasSize(1);
+        database.assertAppliedOnce(40 + others.get());
     }
 
     @Test

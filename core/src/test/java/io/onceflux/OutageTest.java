@@ -11,6 +11,7 @@ import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
@@ -159,5 +160,36 @@ class OutageTest {
         service.thaw();
 
         assertEverythingIsAppliedOnce(outcomes);
+    }
+
+    @Test
+    void aDatabaseThatComesAndGoesMakesNoDeadLetters() {
+        int suspectedAfter = FailurePolicy.defaults().quarantineAfter();
+        AtomicBoolean comesAndGoes = new AtomicBoolean(true);
+        List<TestDelivery<Order>> few = TestDelivery.orders("f", 4);
+        IdempotentConsumer<Order> slow = orders((order, db) -> order.apply(db)
+                        .then(comesAndGoes.get() ? db.sql("SELECT pg_sleep(20)").then() : Mono.empty()))
+                .listener(listener)
+                .build(pool);
+        CompletableFuture<List<Outcome>> outcomes = start(slow, few);
+        await().atMost(Duration.ofSeconds(60))
+                .pollInterval(Duration.ofMillis(20))
+                .until(() -> {
+                    // Only when they are at work again, so that what a failure asks the database in between is
+                    // answered.
+                    if (database.count(
+                                    "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(20)%'"
+                                            + " AND pid <> pg_backend_pid()")
+                            >= 2) {
+                        database.terminateSessions();
+                    }
+                    return outcomes.isDone() || listener.retries.size() > 4 * 2 * suspectedAfter;
+                });
+        comesAndGoes.set(false);
+        database.terminateSessions();
+
+        assertThat(outcomes).succeedsWithin(Duration.ofSeconds(30));
+        assertThat(outcomes.join()).hasSize(4).noneMatch(Outcome.Failed.class::isInstance);
+        database.assertAppliedOnce(4);
     }
 }

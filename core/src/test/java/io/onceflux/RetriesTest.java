@@ -7,12 +7,14 @@ import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class RetriesTest {
 
@@ -126,6 +128,45 @@ class RetriesTest {
                     .isTrue();
         }
         assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true))
+                .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
+    }
+
+    @Test
+    void whereOthersAreHeldAsWellNoneIsSuspectedUntilOthersCommit() {
+        for (String id : List.of("1", "other")) {
+            progress.held(
+                    List.of(new Message<>(TestDelivery.order(id), new MessageKey("c", id), null, 0)),
+                    FailureKind.INFRASTRUCTURE,
+                    error);
+        }
+        for (int i = 0; i < 100; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true).held())
+                    .isTrue();
+        }
+        for (int i = 0; i < 3; i++) {
+            progress.committed();
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true).held())
+                    .isTrue();
+        }
+        progress.committed();
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true))
+                .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"57P01", "57P02", "57P03"})
+    void aServerThatSaysItGoesDownIsBelievedForAWhile(String state) {
+        Throwable shutDown = DatabaseErrors.withState(state);
+        for (int i = 0; i < 100; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, shutDown, true).held())
+                    .isTrue();
+        }
+        now.addAndGet(Duration.ofMinutes(5).toMillis());
+        for (int i = 0; i < 3; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, shutDown, true).held())
+                    .isTrue();
+        }
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, shutDown, true))
                 .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
     }
 
