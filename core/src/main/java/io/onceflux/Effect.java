@@ -25,7 +25,7 @@ public interface Effect<T> {
      * @param payload the message
      * @param db a client over the transaction's own connection. It works without the Reactor context, cannot commit or roll
      *     back, and fails when it is used after the effect has ended. Spring's {@code ConnectionFactoryUtils}, and what
-     *     builds on it, joins the same transaction through the Reactor context.
+     *     builds on it, joins the same transaction through the Reactor context; nor can that begin, commit or roll back.
      * @return the work; it is subscribed once and runs to its end, whatever it emits. An error rolls everything back.
      */
     Publisher<?> apply(T payload, DatabaseClient db);

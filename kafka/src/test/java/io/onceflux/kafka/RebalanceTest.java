@@ -59,31 +59,38 @@ class RebalanceTest {
     @ParameterizedTest
     @EnumSource(Protocol.class)
     void instancesJoinAndLeaveUnderLoadAndEveryMessageIsAppliedOnce(Protocol protocol) {
-        int messages = protocol == Protocol.COOPERATIVE ? 20_000 : 2_000;
+        int first = protocol == Protocol.COOPERATIVE ? 20_000 : 2_000;
+        AtomicInteger messages = new AtomicInteger(first);
         broker.create(6);
         KafkaOptions options = broker.options(protocol).build();
         Effect<Order> effect = (order, db) -> Mono.delay(Duration.ofMillis(1)).then(order.note(db));
         Map<String, Integer> outcomes = new ConcurrentHashMap<>();
         try (Running one = start(options, effect)) {
-            broker.publish(Broker.ids("order-", messages));
-            await().until(() -> database.effects() > messages / 20);
+            broker.publish(Broker.ids("order-", first));
+            await().until(() -> database.effects() > first / 20);
             try (Running two = start(options, effect);
                     Running three = start(options, effect)) {
-                await().until(() -> !two.outcomes.isEmpty() && !three.outcomes.isEmpty());
+                await("each has a share").until(() -> {
+                    if (!two.outcomes.isEmpty() && !three.outcomes.isEmpty()) {
+                        return true;
+                    }
+                    broker.publish(Broker.ids("order-" + messages.getAndAdd(100) + "-", 100));
+                    return false;
+                });
                 two.stop();
-                await().atMost(Duration.ofMinutes(3)).until(() -> database.effects() == messages);
+                await().atMost(Duration.ofMinutes(3)).until(() -> database.effects() == messages.get());
                 broker.awaitNoBacklog();
                 for (Running running : List.of(one, two, three)) {
                     running.outcomes.forEach(
                             outcome -> outcomes.merge(outcome.getClass().getSimpleName(), 1, Integer::sum));
                     assertThat(running.error.get()).isNull();
                 }
-                assertHandlesACanary(messages);
+                assertHandlesACanary(messages.get());
                 three.stop();
             }
             one.stop();
         }
-        assertThat(outcomes).containsEntry("Applied", messages).doesNotContainKey("Failed");
+        assertThat(outcomes).containsEntry("Applied", messages.get()).doesNotContainKey("Failed");
         System.out.println("K1 " + protocol + ": " + outcomes);
     }
 
