@@ -18,6 +18,7 @@ import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
+import reactor.util.context.ContextView;
 
 /**
  * The connection of one attempt. Every step that controls the transaction ends within a limit, and a connection of which it
@@ -108,8 +109,9 @@ final class AttemptConnection extends DelegatingConnection {
     }
 
     /**
-     * Runs the transaction's work. As long as it runs, the transaction can neither be ended nor begun through this connection: also
-     * what joins Spring's transaction has it in hand.
+     * Runs the transaction's work. The work can neither end the transaction nor give the connection away, not even as it is cancelled:
+     * what joins Spring's transaction has this connection in its hands, too. Spring's own calls come from outside of the work's
+     * context.
      */
     <R> Mono<R> runWork(Function<? super AttemptConnection, Mono<R>> work) {
         return Mono.defer(() -> {
@@ -117,14 +119,23 @@ final class AttemptConnection extends DelegatingConnection {
                     return work.apply(this);
                 })
                 .doOnTerminate(() -> working = false)
-                .doOnCancel(() -> working = false);
+                .contextWrite(context -> context.put(AttemptConnection.class, this));
     }
 
-    private Mono<Void> unlessWorking(String call, Supplier<Mono<Void>> otherwise) {
-        return Mono.defer(() -> working
+    private Mono<Void> notFromWithin(String call, Supplier<Mono<Void>> otherwise) {
+        return Mono.deferContextual(context -> isWork(context)
                 ? Mono.error(new UnsupportedOperationException(
                         "an effect cannot call " + call + ", on whatever connection: the transaction is OnceFlux's"))
                 : otherwise.get());
+    }
+
+    private boolean isWork(ContextView context) {
+        return context.getOrDefault(AttemptConnection.class, null) == this;
+    }
+
+    /** Whether BEGIN was sent and is not answered, so that nothing of the work has run. */
+    boolean waitsForBegin() {
+        return begin.wasSent() && !begin.succeeded();
     }
 
     @Override
@@ -135,26 +146,30 @@ final class AttemptConnection extends DelegatingConnection {
     /** Completes at once; BEGIN is sent with the first statement, or before it. */
     @Override
     public Mono<Void> beginTransaction(TransactionDefinition definition) {
-        return unlessWorking("beginTransaction", () -> begin.ask(definition));
+        return notFromWithin("beginTransaction", () -> begin.ask(definition));
     }
 
     @Override
     public Mono<Void> setAutoCommit(boolean autoCommit) {
-        return unlessWorking("setAutoCommit", () -> Mono.from(delegate.setAutoCommit(autoCommit)));
+        return notFromWithin("setAutoCommit", () -> Mono.from(delegate.setAutoCommit(autoCommit)));
     }
 
     @Override
     public Mono<Void> setTransactionIsolationLevel(IsolationLevel level) {
-        return unlessWorking(
+        return notFromWithin(
                 "setTransactionIsolationLevel", () -> Mono.from(delegate.setTransactionIsolationLevel(level)));
     }
 
     @Override
     public Mono<Void> commitTransaction() {
-        return unlessWorking("commitTransaction", this::commit);
+        return notFromWithin("commitTransaction", this::commit);
     }
 
     private Mono<Void> commit() {
+        if (working) { // By somebody who has left the work's context.
+            return Mono.error(new UnsupportedOperationException(
+                    "the transaction cannot be committed before its work has ended: it is OnceFlux's"));
+        }
         if (!gate.close()) {
             return cutAndDiscard()
                     .then(Mono.error(new IllegalStateException(
@@ -178,7 +193,7 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Mono<Void> rollbackTransaction() {
-        return unlessWorking("rollbackTransaction", this::rollBackOrDiscard);
+        return notFromWithin("rollbackTransaction", this::rollBackOrDiscard);
     }
 
     private Mono<Void> rollBackOrDiscard() {
@@ -218,10 +233,10 @@ final class AttemptConnection extends DelegatingConnection {
         return cancelStatement().then(discard());
     }
 
-    /** Gives the connection back, but not while the work runs: what joins Spring's transaction has no right to that. */
+    /** Gives the connection back; from within the work it does nothing, as with any connection that joins a transaction of Spring's. */
     @Override
     public Mono<Void> close() {
-        return Mono.defer(() -> working ? Mono.empty() : giveBack());
+        return Mono.deferContextual(context -> isWork(context) ? Mono.empty() : giveBack());
     }
 
     private Mono<Void> giveBack() {

@@ -278,6 +278,7 @@ final class Attempts<T> {
             settings.listener().onRetry(message.delivery(), verdict.kind(), part.attempts(), verdict.pause(), error);
         }
         if (verdict.next() == Verdict.Next.SPLIT) {
+            progress.released(part.messages());
             work.split(part, culprit);
             return List.of();
         }

@@ -7,6 +7,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -66,9 +67,10 @@ final class HeldNow {
         tell();
     }
 
-    boolean isMoreThan(int count) {
+    /** Whether anything is held but these. */
+    boolean anyBut(Predicate<Object> these) {
         synchronized (held) {
-            return held.size() > count;
+            return !held.keySet().stream().allMatch(these);
         }
     }
 

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -40,7 +41,11 @@ final class ProcessOnce<T> {
                         claims.claim(connection, keys, lockTimeout)
                                 .onErrorMap(ClaimFailedException::new)
                                 .flatMap(fresh -> effects(messages, fresh, connection, culprit)))
-                .onErrorMap(LimitPassedException.class, e -> new TimeLimitException(timeLimit))
+                .onErrorMap(
+                        LimitPassedException.class,
+                        e -> connection.waitsForBegin()
+                                ? new NoConnectionException(e)
+                                : new TimeLimitException(timeLimit))
                 .doOnNext(outcomes -> {
                     if (!mayCommit.getAsBoolean()) {
                         throw new TimeLimitException(timeLimit);

@@ -2,8 +2,10 @@ package io.onceflux;
 
 import io.onceflux.HeldNow.Waiter;
 import java.util.Collection;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the messages of one consumer say about each other: whether any commit, whether they are being held, and whether many
@@ -64,9 +66,9 @@ final class Progress {
         heldNow.release(messages);
     }
 
-    /** Whether more messages, or waiters, than so many are held now. */
-    boolean holdsMoreThan(int count) {
-        return heldNow.isMoreThan(count);
+    /** Whether anything is held now but messages of this key. */
+    boolean holdsOthersThan(@Nullable MessageKey key) {
+        return heldNow.anyBut(one -> one instanceof Message<?> message && Objects.equals(message.key(), key));
     }
 
     /** For somebody who waits for the database without a message. */

@@ -110,6 +110,7 @@ final class Retries implements Judge {
         effectsAtLastHold = progress.effects();
         if (Causes.has(error, NoConnectionException.class)) {
             aloneInARow = 0; // Nothing of the message has run.
+            noOutageSince = false;
         } else if (Causes.has(error, UnknownCommitException.class)) {
             aloneInARow += othersCommit ? 1 : 0;
         } else if (kind == FailureKind.BROKEN_SETUP) {
@@ -134,8 +135,7 @@ final class Retries implements Judge {
             noOutageSince = true;
             firstWithoutOutageAt = now;
         }
-        boolean othersAreHeld = progress.holdsMoreThan(holds.isEmpty() ? 0 : 1);
-        return (!othersAreHeld && !SqlStates.isShutDown(SqlStates.stateOf(error)))
+        return (!progress.holdsOthersThan(key) && !SqlStates.isShutDown(SqlStates.stateOf(error)))
                 || now - firstWithoutOutageAt >= FLAPPING.toMillis();
     }
 

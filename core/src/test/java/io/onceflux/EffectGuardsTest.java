@@ -6,6 +6,7 @@ import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
@@ -18,6 +19,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
@@ -171,6 +173,30 @@ class EffectGuardsTest {
         });
         database.assertAppliedOnce(0);
         assertThat(database.effects()).isZero();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"commit", "close"})
+    void whatJoinsTheTransactionCannotEndItAsItIsCancelledEither(String call) {
+        AtomicInteger entered = new AtomicInteger();
+        Effect<Order> ends = (order, db) -> order.apply(db)
+                .then(Mono.usingWhen(
+                        ConnectionFactoryUtils.getConnection(pool),
+                        connection -> entered.getAndIncrement() == 0 ? Mono.never() : Mono.empty(),
+                        connection -> call.equals("close") ? connection.close() : Mono.empty(),
+                        (connection, error) -> Mono.empty(),
+                        connection -> call.equals("close") ? connection.close() : connection.commitTransaction()));
+        IdempotentConsumer<Order> consumer = orders(ends).build(pool);
+        TestDelivery<Order> delivery = TestDelivery.order("1");
+        Disposable cancelled = consumer.process(delivery).subscribe();
+        await().until(() -> entered.get() == 1);
+        cancelled.dispose();
+        database.assertNothingLeaked();
+        assertThat(database.claims()).isZero();
+        assertThat(database.effects()).isZero();
+
+        assertThat(run(consumer, delivery)).isInstanceOf(Outcome.Applied.class);
+        database.assertAppliedOnce(1);
     }
 
     @Test

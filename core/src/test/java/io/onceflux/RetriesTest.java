@@ -171,6 +171,21 @@ class RetriesTest {
     }
 
     @Test
+    void theTimeForWhichAServerIsBelievedBeginsAnewAfterAnOutageThatLetNobodyIn() {
+        Throwable shutDown = DatabaseErrors.withState("57P01");
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, shutDown, true).held())
+                .isTrue();
+        now.addAndGet(Duration.ofMinutes(6).toMillis());
+        assertThat(retries.judge(FailureKind.INFRASTRUCTURE, new NoConnectionException(error), true)
+                        .held())
+                .isTrue();
+        for (int i = 0; i < 100; i++) {
+            assertThat(retries.judge(FailureKind.INFRASTRUCTURE, shutDown, true).held())
+                    .isTrue();
+        }
+    }
+
+    @Test
     void anOutageInBetweenStartsTheCountAgain() {
         for (int round = 0; round < 10; round++) {
             for (int i = 0; i < 3; i++) {

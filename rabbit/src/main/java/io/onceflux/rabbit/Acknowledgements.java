@@ -2,10 +2,8 @@ package io.onceflux.rabbit;
 
 import com.rabbitmq.client.Channel;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Queue;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -40,8 +38,7 @@ final class Acknowledgements {
 
     // From here on for the broker's thread alone.
     private final TreeMap<Long, Due> waiting = new TreeMap<>();
-    private final Set<Long> answeredAhead = new HashSet<>();
-    private long answeredTo;
+    private final AnsweredTags answered = new AnsweredTags();
     private boolean willLookAgain;
 
     /**
@@ -55,11 +52,15 @@ final class Acknowledgements {
         this.most = most;
     }
 
-    /** Acknowledges a delivery; completes, on the broker's thread, when that is written. If it is cancelled before, it is not. */
-    Mono<Void> acknowledge(long tag) {
+    /**
+     * Acknowledges a delivery; completes, on the broker's thread, when that is written. If it is cancelled before, it is not.
+     *
+     * @param onUnwritten called if it is cancelled before
+     */
+    Mono<Void> acknowledge(long tag, Runnable onUnwritten) {
         return Mono.create(sink -> {
-            AtomicBoolean cancelled = new AtomicBoolean();
-            arrived.add(new Due(tag, sink.onCancel(() -> cancelled.set(true)), cancelled));
+            Fate fate = new Fate();
+            arrived.add(new Due(tag, sink.onCancel(() -> fate.cancel(onUnwritten)), fate));
             if (scheduled.compareAndSet(false, true)) {
                 broker.schedule(this::send);
             }
@@ -68,7 +69,7 @@ final class Acknowledgements {
 
     /** A delivery has had another answer. On the broker's thread. */
     void hasAnswer(long tag) {
-        answeredAhead.add(tag);
+        answered.add(tag);
     }
 
     private void send() {
@@ -100,11 +101,7 @@ final class Acknowledgements {
     /** Those that follow, without a gap, on what has been answered. */
     private void sendGroup() {
         List<Due> group = new ArrayList<>();
-        long next = answeredTo + 1;
-        while (answeredAhead.remove(next) || takeInto(group, next)) {
-            answeredTo = next;
-            next++;
-        }
+        answered.advance(tag -> takeInto(group, tag));
         if (!group.isEmpty()) {
             write(group);
         }
@@ -112,7 +109,7 @@ final class Acknowledgements {
 
     private boolean takeInto(List<Due> group, long tag) {
         Due due = waiting.get(tag);
-        if (due == null || due.cancelled.get()) {
+        if (due == null || due.fate.cancelled) {
             return false;
         }
         waiting.remove(tag);
@@ -123,8 +120,8 @@ final class Acknowledgements {
         List<Due> each = waiting.values().stream().filter(chosen).toList();
         for (Due due : each) {
             waiting.remove(due.tag);
-            if (!due.cancelled.get()) {
-                answeredAhead.add(due.tag);
+            if (!due.fate.cancelled) {
+                answered.add(due.tag);
                 write(List.of(due));
             }
         }
@@ -137,6 +134,8 @@ final class Acknowledgements {
             group.forEach(due -> due.failed(e));
             return;
         }
+        group.forEach(
+                due -> due.fate.written = true); // All of them, before what follows on the first can cancel the others.
         group.forEach(Due::written);
     }
 
@@ -145,13 +144,13 @@ final class Acknowledgements {
 
         private final long tag;
         private final MonoSink<Void> caller;
-        private final AtomicBoolean cancelled;
+        private final Fate fate;
         private boolean hasWaited;
 
-        Due(long tag, MonoSink<Void> caller, AtomicBoolean cancelled) {
+        Due(long tag, MonoSink<Void> caller, Fate fate) {
             this.tag = tag;
             this.caller = caller;
-            this.cancelled = cancelled;
+            this.fate = fate;
         }
 
         private void written() {
@@ -163,10 +162,28 @@ final class Acknowledgements {
         }
 
         private void failed(Throwable error) {
-            if (cancelled.get()) {
+            if (fate.cancelled) {
                 log.debug("an acknowledgement that nobody waits for any more failed", error);
-            } else {
+                return;
+            }
+            try {
                 caller.error(error);
+            } catch (Throwable e) {
+                log.error("what follows on an acknowledgement that failed, failed", e);
+            }
+        }
+    }
+
+    /** What has become of an acknowledgement. */
+    private static final class Fate {
+
+        private volatile boolean cancelled;
+        private volatile boolean written;
+
+        private void cancel(Runnable onUnwritten) {
+            cancelled = true;
+            if (!written) {
+                onUnwritten.run();
             }
         }
     }

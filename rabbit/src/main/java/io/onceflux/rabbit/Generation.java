@@ -128,32 +128,37 @@ final class Generation {
         return unanswered == null && open != null && open.isOpen();
     }
 
+    // An answer that is not written would leave the broker waiting for it for as long as the channel lives. So it ends
+    // the
+    // generation, and the broker delivers again.
+
     Mono<Void> acknowledge(long deliveryTag) {
-        return heeded(acknowledgements.acknowledge(deliveryTag));
+        return acknowledgements.acknowledge(deliveryTag, this::notWritten).doOnError(this::failed);
     }
 
     Mono<Void> requeue(long deliveryTag) {
-        return heeded(BrokerThread.call(broker, () -> {
-            openChannel().basicNack(deliveryTag, false, true);
-            acknowledgements.hasAnswer(deliveryTag);
-        }));
-    }
-
-    /**
-     * An answer that is not written would leave the broker waiting for it for as long as the channel lives. So it ends the
-     * generation, and the broker delivers again.
-     */
-    private Mono<Void> heeded(Mono<Void> answer) {
         return Mono.defer(() -> {
             AtomicBoolean written = new AtomicBoolean();
-            return answer.doOnSuccess(done -> written.set(true))
-                    .doOnError(error -> giveUp(new IOException("an answer to the broker failed", error)))
+            return BrokerThread.call(broker, () -> {
+                        openChannel().basicNack(deliveryTag, false, true);
+                        written.set(true);
+                        acknowledgements.hasAnswer(deliveryTag);
+                    })
+                    .doOnError(this::failed)
                     .doOnCancel(() -> {
                         if (!written.get()) {
-                            giveUp(new IOException("an answer to the broker could not be written in time"));
+                            notWritten();
                         }
                     });
         });
+    }
+
+    private void failed(Throwable error) {
+        giveUp(new IOException("an answer to the broker failed", error));
+    }
+
+    private void notWritten() {
+        giveUp(new IOException("an answer to the broker could not be written in time"));
     }
 
     /** From any thread, which must not block: the broker's own may be stuck. */

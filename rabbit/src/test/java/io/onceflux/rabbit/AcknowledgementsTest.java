@@ -55,6 +55,8 @@ class AcknowledgementsTest {
                 return null;
             });
 
+    private final List<String> unwritten = new CopyOnWriteArrayList<>();
+
     private final Acknowledgements acknowledgements = new Acknowledgements(broker, () -> channel, 100);
 
     @AfterEach
@@ -74,11 +76,15 @@ class AcknowledgementsTest {
             }
         });
         CompletableFuture<Void> written = Flux.fromStream(LongStream.of(tags).boxed())
-                .flatMap(acknowledgements::acknowledge, Integer.MAX_VALUE)
+                .flatMap(this::acknowledge, Integer.MAX_VALUE)
                 .then()
                 .toFuture();
         handedOver.countDown();
         return written;
+    }
+
+    private Mono<Void> acknowledge(long tag) {
+        return acknowledgements.acknowledge(tag, () -> unwritten.add(String.valueOf(tag)));
     }
 
     private void answerOtherwise(long tag) {
@@ -136,13 +142,35 @@ class AcknowledgementsTest {
                 Thread.currentThread().interrupt();
             }
         });
-        acknowledgements.acknowledge(2).subscribe().dispose();
-        CompletableFuture<Void> others = Mono.when(acknowledgements.acknowledge(1), acknowledgements.acknowledge(3))
-                .toFuture();
+        acknowledge(2).subscribe().dispose();
+        CompletableFuture<Void> others =
+                Mono.when(acknowledge(1), acknowledge(3)).toFuture();
         blocked.countDown();
 
         assertThat(others).succeedsWithin(LIMIT);
         assertThat(frames).containsExactly("1", "3");
+        assertThat(unwritten).containsExactly("2");
+    }
+
+    @Test
+    void whatFollowsOnTheFirstOfAGroupDoesNotMakeTheOthersUnwritten() {
+        CountDownLatch handedOver = new CountDownLatch(1);
+        broker.schedule(() -> {
+            try {
+                handedOver.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        CompletableFuture<Long> first = Flux.just(1L, 2L, 3L)
+                .flatMap(tag -> acknowledge(tag).thenReturn(tag), Integer.MAX_VALUE)
+                .next()
+                .toFuture();
+        handedOver.countDown();
+
+        assertThat(first).succeedsWithin(LIMIT).isEqualTo(1L);
+        assertThat(frames).containsExactly("up to 3");
+        assertThat(unwritten).isEmpty();
     }
 
     @Test
@@ -150,7 +178,7 @@ class AcknowledgementsTest {
         failure = new IOException("gone");
         List<Throwable> errors = new CopyOnWriteArrayList<>();
         Flux.just(1L, 2L, 3L)
-                .flatMap(tag -> acknowledgements.acknowledge(tag).onErrorResume(error -> {
+                .flatMap(tag -> acknowledge(tag).onErrorResume(error -> {
                     errors.add(error);
                     return Mono.empty();
                 }))
@@ -194,7 +222,7 @@ class AcknowledgementsTest {
         return Mono.defer(() -> {
             done.add(tag);
             if (tag % 97 != 0) {
-                return acknowledgements.acknowledge(tag);
+                return acknowledge(tag);
             }
             answeredOtherwise.add(tag);
             return BrokerThread.call(broker, () -> acknowledgements.hasAnswer(tag));
