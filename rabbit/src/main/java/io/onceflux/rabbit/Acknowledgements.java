@@ -134,8 +134,8 @@ final class Acknowledgements {
             group.forEach(due -> due.failed(e));
             return;
         }
-        group.forEach(
-                due -> due.fate.written = true); // All of them, before what follows on the first can cancel the others.
+        // All of them, before what follows on the first can cancel the others.
+        group.forEach(due -> due.fate.written = true);
         group.forEach(Due::written);
     }
 
