@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
@@ -121,6 +122,22 @@ class DeferredBeginTest {
     }
 
     @Test
+    void aBeginThatHangsIsNotTheEffectsFaultHoweverShortItsTimeLimit() {
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .lockTimeout(Duration.ofMillis(200))
+                .timeLimit(Duration.ofMillis(500))
+                .controlLimit(Duration.ofSeconds(10))
+                .failurePolicy(policy().maxAttempts(1).build())
+                .build(wire);
+        run(consumer, TestDelivery.order("first"));
+        wire.toHang.set(2);
+
+        assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
+        assertThat(wire.toHang).hasNonPositiveValue();
+        database.assertAppliedOnce(2);
+    }
+
+    @Test
     void whereEveryTransactionIsDeferrableTheClaimWaitsForBegin() {
         ConnectionPool deferrable =
                 database.pool(10, database.configuration().options(Map.of("default_transaction_deferrable", "on")));
@@ -185,6 +202,7 @@ class DeferredBeginTest {
     private static final class Wire implements ConnectionFactory {
 
         final AtomicInteger toFail = new AtomicInteger();
+        final AtomicInteger toHang = new AtomicInteger();
         final AtomicInteger unanswered = new AtomicInteger();
         final AtomicInteger early = new AtomicInteger();
         volatile boolean beginAnswersWhenAClaimIsSent;
@@ -202,6 +220,9 @@ class DeferredBeginTest {
 
                 @Override
                 public Publisher<Void> beginTransaction(TransactionDefinition definition) {
+                    if (toHang.getAndDecrement() > 0) {
+                        return Mono.never();
+                    }
                     return toFail.getAndDecrement() > 0
                             ? delegate.setTransactionIsolationLevel(IsolationLevel.valueOf("NONSENSE"))
                             : Mono.from(delegate.beginTransaction(definition))
