@@ -130,7 +130,7 @@ class DeferredBeginTest {
                 .failurePolicy(policy().maxAttempts(1).build())
                 .build(wire);
         run(consumer, TestDelivery.order("first"));
-        wire.toHang.set(2);
+        wire.toHang.set(1);
 
         assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
         assertThat(wire.toHang).hasNonPositiveValue();
