@@ -59,8 +59,7 @@ final class Acknowledgements {
      */
     Mono<Void> acknowledge(long tag, Runnable onUnwritten) {
         return Mono.create(sink -> {
-            Fate fate = new Fate();
-            arrived.add(new Due(tag, sink.onCancel(() -> fate.cancel(onUnwritten)), fate));
+            arrived.add(new Due(tag, sink, onUnwritten));
             if (scheduled.compareAndSet(false, true)) {
                 broker.schedule(this::send);
             }
@@ -109,7 +108,7 @@ final class Acknowledgements {
 
     private boolean takeInto(List<Due> group, long tag) {
         Due due = waiting.get(tag);
-        if (due == null || due.fate.cancelled) {
+        if (due == null || due.cancelled) {
             return false;
         }
         waiting.remove(tag);
@@ -120,7 +119,7 @@ final class Acknowledgements {
         List<Due> each = waiting.values().stream().filter(chosen).toList();
         for (Due due : each) {
             waiting.remove(due.tag);
-            if (!due.fate.cancelled) {
+            if (!due.cancelled) {
                 answered.add(due.tag);
                 write(List.of(due));
             }
@@ -135,25 +134,34 @@ final class Acknowledgements {
             return;
         }
         // All of them, before what follows on the first can cancel the others.
-        group.forEach(due -> due.fate.written = true);
-        group.forEach(Due::written);
+        group.forEach(due -> due.written = true);
+        group.forEach(Due::succeeded);
     }
 
     /** An acknowledgement that is due. */
     private static final class Due {
 
         private final long tag;
+        private final Runnable onUnwritten;
         private final MonoSink<Void> caller;
-        private final Fate fate;
+        private volatile boolean cancelled;
+        private volatile boolean written;
         private boolean hasWaited;
 
-        Due(long tag, MonoSink<Void> caller, Fate fate) {
+        Due(long tag, MonoSink<Void> caller, Runnable onUnwritten) {
             this.tag = tag;
-            this.caller = caller;
-            this.fate = fate;
+            this.onUnwritten = onUnwritten;
+            this.caller = caller.onCancel(this::cancel);
         }
 
-        private void written() {
+        private void cancel() {
+            cancelled = true;
+            if (!written) {
+                onUnwritten.run();
+            }
+        }
+
+        private void succeeded() {
             try {
                 caller.success();
             } catch (Throwable e) { // Of what comes after it; the others of the group have a right to their signals.
@@ -162,7 +170,7 @@ final class Acknowledgements {
         }
 
         private void failed(Throwable error) {
-            if (fate.cancelled) {
+            if (cancelled) {
                 log.debug("an acknowledgement that nobody waits for any more failed", error);
                 return;
             }
@@ -170,20 +178,6 @@ final class Acknowledgements {
                 caller.error(error);
             } catch (Throwable e) {
                 log.error("what follows on an acknowledgement that failed, failed", e);
-            }
-        }
-    }
-
-    /** What has become of an acknowledgement. */
-    private static final class Fate {
-
-        private volatile boolean cancelled;
-        private volatile boolean written;
-
-        private void cancel(Runnable onUnwritten) {
-            cancelled = true;
-            if (!written) {
-                onUnwritten.run();
             }
         }
     }

@@ -128,9 +128,8 @@ final class Generation {
         return unanswered == null && open != null && open.isOpen();
     }
 
-    // An answer that is not written would leave the broker waiting for it for as long as the channel lives. So it ends
-    // the
-    // generation, and the broker delivers again.
+    // An answer that is not written would leave the broker waiting for it for as long as the channel lives.
+    // So it ends the generation, and the broker delivers again.
 
     Mono<Void> acknowledge(long deliveryTag) {
         return acknowledgements.acknowledge(deliveryTag, this::notWritten).doOnError(this::failed);

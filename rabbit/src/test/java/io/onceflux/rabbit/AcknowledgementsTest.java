@@ -65,16 +65,22 @@ class AcknowledgementsTest {
         broker.dispose();
     }
 
-    /** Keeps the broker's thread busy until all of these have been handed over. */
-    private CompletableFuture<Void> together(long... tags) {
-        CountDownLatch handedOver = new CountDownLatch(1);
+    /** The broker's thread does nothing until the latch is counted down. */
+    private CountDownLatch brokerIsBusy() {
+        CountDownLatch over = new CountDownLatch(1);
         broker.schedule(() -> {
             try {
-                handedOver.await();
+                over.await();
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }
         });
+        return over;
+    }
+
+    /** Keeps the broker's thread busy until all of these have been handed over. */
+    private CompletableFuture<Void> together(long... tags) {
+        CountDownLatch handedOver = brokerIsBusy();
         CompletableFuture<Void> written = Flux.fromStream(LongStream.of(tags).boxed())
                 .flatMap(this::acknowledge, Integer.MAX_VALUE)
                 .then()
@@ -134,14 +140,7 @@ class AcknowledgementsTest {
 
     @Test
     void oneThatNobodyWaitsForAnyMoreIsNotAcknowledgedWithOthers() {
-        CountDownLatch blocked = new CountDownLatch(1);
-        broker.schedule(() -> {
-            try {
-                blocked.await();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        });
+        CountDownLatch blocked = brokerIsBusy();
         acknowledge(2).subscribe().dispose();
         CompletableFuture<Void> others =
                 Mono.when(acknowledge(1), acknowledge(3)).toFuture();
@@ -154,14 +153,7 @@ class AcknowledgementsTest {
 
     @Test
     void whatFollowsOnTheFirstOfAGroupDoesNotMakeTheOthersUnwritten() {
-        CountDownLatch handedOver = new CountDownLatch(1);
-        broker.schedule(() -> {
-            try {
-                handedOver.await();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        });
+        CountDownLatch handedOver = brokerIsBusy();
         CompletableFuture<Long> first = Flux.just(1L, 2L, 3L)
                 .flatMap(tag -> acknowledge(tag).thenReturn(tag), Integer.MAX_VALUE)
                 .next()
