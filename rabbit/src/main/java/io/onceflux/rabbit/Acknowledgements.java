@@ -7,14 +7,17 @@ import java.util.Queue;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.MonoSink;
 import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
 
 /**
  * Acknowledgements through one channel, in groups: deliveries that are done without a gap between them are acknowledged with one
@@ -22,6 +25,9 @@ import reactor.core.scheduler.Scheduler;
  *
  * <p>A frame for a group acknowledges everything up to its tag, so it is sent only if each delivery up to there is done, or has
  * had another answer.
+ *
+ * <p>What is asked for is sent, even if nobody waits for it any more: the delivery is done. It is sent once, even if it is asked for
+ * again, because the broker closes a channel on which a delivery is acknowledged twice.
  */
 final class Acknowledgements {
 
@@ -29,6 +35,9 @@ final class Acknowledgements {
 
     /** One waits once or twice as long for those before it: some commits, and as many redeliveries more after a crash. */
     private static final long PATIENCE_MILLIS = 10;
+
+    /** What nobody waits for any more gets so long to be written. Longer than a wait for others; the broker is then stuck. */
+    private static final long GRACE_MILLIS = 1_000;
 
     private final Scheduler broker;
     private final Callable<Channel> channel;
@@ -53,9 +62,9 @@ final class Acknowledgements {
     }
 
     /**
-     * Acknowledges a delivery; completes, on the broker's thread, when that is written. If it is cancelled before, it is not.
+     * Acknowledges a delivery that is done; completes, on the broker's thread, when that is written.
      *
-     * @param onUnwritten called if it is cancelled before
+     * @param onUnwritten called if it is cancelled, and not written for a second after that either
      */
     Mono<Void> acknowledge(long tag, Runnable onUnwritten) {
         return Mono.create(sink -> {
@@ -74,7 +83,7 @@ final class Acknowledgements {
     private void send() {
         scheduled.set(false);
         for (Due due = arrived.poll(); due != null; due = arrived.poll()) {
-            waiting.put(due.tag, due);
+            take(due);
         }
         sendGroup();
         if (waiting.size() > most) {
@@ -83,10 +92,28 @@ final class Acknowledgements {
         lookAgainIfNeeded();
     }
 
+    private void take(Due due) {
+        if (answered.has(due.tag)) {
+            due.noteWritten();
+            due.succeeded();
+            return;
+        }
+        Due before = waiting.put(due.tag, due);
+        due.askedBefore = before;
+        due.hasWaited = before != null && before.hasWaited;
+    }
+
     private void lookAgainIfNeeded() {
-        if (!waiting.isEmpty() && !willLookAgain) {
-            willLookAgain = true;
+        if (waiting.isEmpty() || willLookAgain) {
+            return;
+        }
+        try {
             broker.schedule(this::lookAgain, PATIENCE_MILLIS, TimeUnit.MILLISECONDS);
+            willLookAgain = true;
+        } catch (RejectedExecutionException e) { // The source is closed: nobody writes any more.
+            List<Due> tooLate = List.copyOf(waiting.values());
+            waiting.clear();
+            tooLate.forEach(due -> due.failed(e));
         }
     }
 
@@ -107,22 +134,16 @@ final class Acknowledgements {
     }
 
     private boolean takeInto(List<Due> group, long tag) {
-        Due due = waiting.get(tag);
-        if (due == null || due.cancelled) {
-            return false;
-        }
-        waiting.remove(tag);
-        return group.add(due);
+        Due due = waiting.remove(tag);
+        return due != null && group.add(due);
     }
 
     private void sendEach(Predicate<Due> chosen) {
         List<Due> each = waiting.values().stream().filter(chosen).toList();
         for (Due due : each) {
             waiting.remove(due.tag);
-            if (!due.cancelled) {
-                answered.add(due.tag);
-                write(List.of(due));
-            }
+            answered.add(due.tag);
+            write(List.of(due));
         }
     }
 
@@ -134,7 +155,7 @@ final class Acknowledgements {
             return;
         }
         // All of them, before what follows on the first can cancel the others.
-        group.forEach(due -> due.written = true);
+        group.forEach(Due::noteWritten);
         group.forEach(Due::succeeded);
     }
 
@@ -148,6 +169,9 @@ final class Acknowledgements {
         private volatile boolean written;
         private boolean hasWaited;
 
+        /** The same, by somebody who has likely gone. */
+        private @Nullable Due askedBefore;
+
         Due(long tag, MonoSink<Void> caller, Runnable onUnwritten) {
             this.tag = tag;
             this.onUnwritten = onUnwritten;
@@ -157,11 +181,27 @@ final class Acknowledgements {
         private void cancel() {
             cancelled = true;
             if (!written) {
+                Schedulers.parallel().schedule(this::tellIfUnwritten, GRACE_MILLIS, TimeUnit.MILLISECONDS);
+            }
+        }
+
+        private void tellIfUnwritten() {
+            if (!written) {
                 onUnwritten.run();
             }
         }
 
+        private void noteWritten() {
+            written = true;
+            if (askedBefore != null) {
+                askedBefore.noteWritten();
+            }
+        }
+
         private void succeeded() {
+            if (askedBefore != null) {
+                askedBefore.succeeded();
+            }
             try {
                 caller.success();
             } catch (Throwable e) { // Of what comes after it; the others of the group have a right to their signals.
@@ -170,6 +210,9 @@ final class Acknowledgements {
         }
 
         private void failed(Throwable error) {
+            if (askedBefore != null) {
+                askedBefore.failed(error);
+            }
             if (cancelled) {
                 log.debug("an acknowledgement that nobody waits for any more failed", error);
                 return;

@@ -13,6 +13,10 @@ final class AnsweredTags {
         beyond.set(Math.toIntExact(tag - upTo - 1));
     }
 
+    boolean has(long tag) {
+        return tag <= upTo || beyond.get(Math.toIntExact(tag - upTo - 1));
+    }
+
     /** Moves on to the first tag that has had no answer and is not to be had either. */
     void advance(LongPredicate answeredNow) {
         int moved = 0;

@@ -138,8 +138,9 @@ class AcknowledgementsTest {
         assertThat(frames).containsExactly("up to 3");
     }
 
+    /** As where the limit of a settlement passes while it waits for those before it. */
     @Test
-    void oneThatNobodyWaitsForAnyMoreIsNotAcknowledgedWithOthers() {
+    void oneThatNobodyWaitsForAnyMoreIsDoneAndAcknowledgedAllTheSame() {
         CountDownLatch blocked = brokerIsBusy();
         acknowledge(2).subscribe().dispose();
         CompletableFuture<Void> others =
@@ -147,8 +148,32 @@ class AcknowledgementsTest {
         blocked.countDown();
 
         assertThat(others).succeedsWithin(LIMIT);
+        assertThat(frames).containsExactly("up to 3");
+    }
+
+    @Test
+    void oneThatIsAskedForAgainIsAcknowledgedOnce() {
+        CountDownLatch blocked = brokerIsBusy();
+        acknowledge(1).subscribe().dispose();
+        CompletableFuture<Void> again = acknowledge(1).toFuture();
+        CompletableFuture<Void> ahead = acknowledge(3).toFuture();
+        CompletableFuture<Void> aheadAgain = acknowledge(3).toFuture();
+        blocked.countDown();
+
+        assertThat(CompletableFuture.allOf(again, ahead, aheadAgain)).succeedsWithin(LIMIT);
+        assertThat(acknowledge(1).toFuture()).succeedsWithin(LIMIT);
+        assertThat(acknowledge(3).toFuture()).succeedsWithin(LIMIT);
         assertThat(frames).containsExactly("1", "3");
-        assertThat(unwritten).containsExactly("2");
+        assertThat(unwritten).isEmpty();
+    }
+
+    @Test
+    void ofOneThatIsNotWrittenLongAfterEverybodyHasGoneTheChannelIsTold() {
+        CountDownLatch stuck = brokerIsBusy();
+        acknowledge(1).subscribe().dispose();
+        acknowledge(1).subscribe().dispose();
+        await().untilAsserted(() -> assertThat(unwritten).containsExactly("1", "1"));
+        stuck.countDown();
     }
 
     @Test
@@ -163,6 +188,19 @@ class AcknowledgementsTest {
         assertThat(first).succeedsWithin(LIMIT).isEqualTo(1L);
         assertThat(frames).containsExactly("up to 3");
         assertThat(unwritten).isEmpty();
+    }
+
+    @Test
+    void whatWaitsForOthersAsTheSourceIsClosedHearsOfIt() {
+        CountDownLatch blocked = brokerIsBusy();
+        CompletableFuture<Void> ahead = acknowledge(2).toFuture();
+        Mono<Void> closed = broker.disposeGracefully();
+        CompletableFuture<Void> closing = closed.toFuture();
+        blocked.countDown();
+
+        assertThat(closing).succeedsWithin(LIMIT);
+        assertThat(ahead).failsWithin(LIMIT);
+        assertThat(frames).isEmpty();
     }
 
     @Test
