@@ -11,6 +11,7 @@ import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -48,12 +49,17 @@ final class AttemptConnection extends DelegatingConnection {
     // count it as in use, for ever.
     private final Mono<Void> closing =
             Mono.defer(() -> Mono.from(physical().close())).cache();
-    private final Mono<Void> givingBack =
-            Mono.defer(() -> Mono.from(delegate.close())).cache();
+    private final Mono<Void> givingBack = Mono.defer(this::giveBackNow).cache();
 
+    // Whoever asks first; who asks again waits for the same.
+    private final Mono<Void> rollingBack = Mono.defer(this::rollBackNow).cache();
+
+    private final AtomicBoolean ending = new AtomicBoolean();
     private volatile boolean working;
     private volatile boolean committing;
+    private volatile boolean committed;
     private volatile boolean discarded;
+    private volatile boolean givenBack;
 
     AttemptConnection(Connection pooled, Duration controlLimit) {
         super(pooled);
@@ -72,7 +78,8 @@ final class AttemptConnection extends DelegatingConnection {
 
     private Statement createStatement(String sql, UnaryOperator<Publisher<? extends Result>> begin) {
         TransactionControl.refuseIn(sql);
-        return gate.guard(new InterceptedStatement(delegate.createStatement(sql), begin));
+        return gate.guard(new InterceptedStatement(
+                delegate.createStatement(sql), (execution, several) -> begin.apply(execution)));
     }
 
     @Override
@@ -111,7 +118,7 @@ final class AttemptConnection extends DelegatingConnection {
     /**
      * Runs the transaction's work. The work can neither end the transaction nor give the connection away, not even as it is cancelled:
      * what joins Spring's transaction has this connection in its hands, too. Spring's own calls come from outside of the work's
-     * context.
+     * context, and only once it has ended.
      */
     <R> Mono<R> runWork(Function<? super AttemptConnection, Mono<R>> work) {
         return Mono.defer(() -> {
@@ -119,11 +126,12 @@ final class AttemptConnection extends DelegatingConnection {
                     return work.apply(this);
                 })
                 .doOnTerminate(() -> working = false)
+                .doOnCancel(() -> working = false)
                 .contextWrite(context -> context.put(AttemptConnection.class, this));
     }
 
     private Mono<Void> notFromWithin(String call, Supplier<Mono<Void>> otherwise) {
-        return Mono.deferContextual(context -> isWork(context)
+        return Mono.deferContextual(context -> working || isWork(context)
                 ? Mono.error(new UnsupportedOperationException(
                         "an effect cannot call " + call + ", on whatever connection: the transaction is OnceFlux's"))
                 : otherwise.get());
@@ -149,9 +157,10 @@ final class AttemptConnection extends DelegatingConnection {
         return notFromWithin("beginTransaction", () -> begin.ask(definition));
     }
 
+    /** Spring calls it as it cleans up. To the driver it would be a COMMIT of what is still open. */
     @Override
     public Mono<Void> setAutoCommit(boolean autoCommit) {
-        return notFromWithin("setAutoCommit", () -> Mono.from(delegate.setAutoCommit(autoCommit)));
+        return notFromWithin("setAutoCommit", () -> delegate.isAutoCommit() ? Mono.empty() : discard());
     }
 
     @Override
@@ -166,9 +175,9 @@ final class AttemptConnection extends DelegatingConnection {
     }
 
     private Mono<Void> commit() {
-        if (working) { // By somebody who has left the work's context.
-            return Mono.error(new UnsupportedOperationException(
-                    "the transaction cannot be committed before its work has ended: it is OnceFlux's"));
+        if (!ending.compareAndSet(false, true)) {
+            return Mono.error(
+                    new IllegalStateException("somebody who kept the effect's connection has ended its transaction"));
         }
         if (!gate.close()) {
             return cutAndDiscard()
@@ -186,6 +195,7 @@ final class AttemptConnection extends DelegatingConnection {
         }
         committing = true;
         return Limits.within(controlLimit, Mono.from(delegate.commitTransaction()))
+                .doOnSuccess(done -> committed = true)
                 .onErrorResume(error -> SqlStates.isDefiniteAnswer(SqlStates.stateOf(error))
                         ? Mono.error(error)
                         : discard().then(Mono.error(new UnknownCommitException(error))));
@@ -193,10 +203,11 @@ final class AttemptConnection extends DelegatingConnection {
 
     @Override
     public Mono<Void> rollbackTransaction() {
-        return notFromWithin("rollbackTransaction", this::rollBackOrDiscard);
+        return notFromWithin("rollbackTransaction", () -> rollingBack);
     }
 
-    private Mono<Void> rollBackOrDiscard() {
+    private Mono<Void> rollBackNow() {
+        ending.set(true);
         if (discarded) {
             return Mono.empty();
         }
@@ -236,7 +247,22 @@ final class AttemptConnection extends DelegatingConnection {
     /** Gives the connection back; from within the work it does nothing, as with any connection that joins a transaction of Spring's. */
     @Override
     public Mono<Void> close() {
-        return Mono.deferContextual(context -> isWork(context) ? Mono.empty() : giveBack());
+        return Mono.deferContextual(context -> working || isWork(context) ? Mono.empty() : giveBack());
+    }
+
+    /** Whether COMMIT was answered. */
+    boolean isCommitted() {
+        return committed;
+    }
+
+    /** Ends the transaction, if it has not ended, and gives the connection back, if nobody has. */
+    Mono<Void> end() {
+        return Mono.defer(() -> {
+            if (givenBack) {
+                return Mono.empty();
+            }
+            return committed ? giveBack() : rollingBack.then(Mono.defer(this::giveBack));
+        });
     }
 
     private Mono<Void> giveBack() {
@@ -244,6 +270,13 @@ final class AttemptConnection extends DelegatingConnection {
             log.debug("the connection could not be given back; it is closed", error);
             return discard();
         });
+    }
+
+    private Mono<Void> giveBackNow() {
+        givenBack = true;
+        boolean open = ending.compareAndSet(false, true) && begin.wasSent();
+        Mono<Void> toPool = Mono.defer(() -> Mono.from(delegate.close()));
+        return open ? discard().then(toPool) : toPool;
     }
 
     private Mono<Void> cancelStatement() {

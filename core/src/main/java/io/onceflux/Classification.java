@@ -35,7 +35,8 @@ final class Classification {
     }
 
     /**
-     * The kind. A time limit is the effect's fault if the database answers a probe, and infrastructure if not. A claim that is
+     * The kind. A time limit is the effect's fault if the database answers a probe, and infrastructure if not; where it passed before
+     * the claim was answered, others hold it. A claim that is
      * refused is tried again if a probe, which is a claim too, is not; otherwise it says nothing about the message.
      */
     Mono<FailureKind> kindOf(Throwable error) {
@@ -47,7 +48,9 @@ final class Classification {
             return Mono.just(users);
         }
         if (Causes.has(error, TimeLimitException.class)) {
-            return databaseAnswers.map(answers -> answers ? FailureKind.EFFECT : FailureKind.INFRASTRUCTURE);
+            FailureKind whereItAnswers =
+                    Causes.has(error, ClaimFailedException.class) ? FailureKind.CONFLICT : FailureKind.EFFECT;
+            return databaseAnswers.map(answers -> answers ? whereItAnswers : FailureKind.INFRASTRUCTURE);
         }
         FailureKind kind = byTypeOrState(error);
         boolean mayBeTheTable = Causes.has(error, ClaimFailedException.class)

@@ -70,7 +70,7 @@ final class EffectConnection extends DelegatingConnection {
 
     /** The statement, which does not run once the effect has ended. */
     Statement guard(Statement statement) {
-        return new InterceptedStatement(statement, execution -> whileActive(() -> execution));
+        return new InterceptedStatement(statement, (execution, several) -> whileActive(() -> execution));
     }
 
     private <V> Publisher<V> whileActive(Supplier<? extends Publisher<? extends V>> call) {

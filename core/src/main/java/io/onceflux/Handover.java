@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.r2dbc.spi.Connection;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Subscription;
 import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Mono;
@@ -23,10 +24,12 @@ final class Handover {
     private static final Object HANDED_OVER = new Object();
 
     private final AtomicReference<Object> state = new AtomicReference<>(AWAITED);
+    private volatile @Nullable AttemptConnection taken;
 
     /** The connection that the source emits, or nothing if the caller has gone before. */
-    <C extends Connection> Mono<C> take(Mono<C> source) {
-        return source.transform(Operators.<C, C>lift((scannable, subscriber) -> new Taker<C>(subscriber, this)));
+    Mono<AttemptConnection> take(Mono<AttemptConnection> source) {
+        return source.transform(Operators.<AttemptConnection, AttemptConnection>lift(
+                (scannable, subscriber) -> new Taker(subscriber, this)));
     }
 
     /** The transaction's work begins: from now on Spring rolls back and closes. */
@@ -34,6 +37,12 @@ final class Handover {
         if (!state.compareAndSet(connection, HANDED_OVER)) {
             throw new IllegalStateException("the caller went away before the transaction began");
         }
+    }
+
+    /** The connection of the transaction; null if there is none yet. */
+    @Nullable
+    AttemptConnection connection() {
+        return taken;
     }
 
     /** The caller has gone: closes a connection that is between the pool and the transaction. */
@@ -44,13 +53,13 @@ final class Handover {
         });
     }
 
-    private static final class Taker<C extends Connection> implements CoreSubscriber<C>, Subscription {
+    private static final class Taker implements CoreSubscriber<AttemptConnection>, Subscription {
 
-        private final CoreSubscriber<? super C> actual;
+        private final CoreSubscriber<? super AttemptConnection> actual;
         private final Handover handover;
         private Subscription upstream = Operators.emptySubscription();
 
-        Taker(CoreSubscriber<? super C> actual, Handover handover) {
+        Taker(CoreSubscriber<? super AttemptConnection> actual, Handover handover) {
             this.actual = actual;
             this.handover = handover;
         }
@@ -69,8 +78,9 @@ final class Handover {
         }
 
         @Override
-        public void onNext(C connection) {
+        public void onNext(AttemptConnection connection) {
             if (handover.state.compareAndSet(AWAITED, connection)) {
+                handover.taken = connection;
                 actual.onNext(connection);
             } else {
                 upstream.cancel(); // The pool takes it back.

@@ -2,15 +2,35 @@ package io.onceflux;
 
 import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
-import java.util.function.UnaryOperator;
 import org.reactivestreams.Publisher;
 
 /** A statement whose execution passes through something on its way to the caller. */
-record InterceptedStatement(Statement delegate, UnaryOperator<Publisher<? extends Result>> onExecute)
-        implements Statement {
+final class InterceptedStatement implements Statement {
+
+    private final Statement delegate;
+    private final OnExecute onExecute;
+    private boolean severalBindings;
+
+    InterceptedStatement(Statement delegate, OnExecute onExecute) {
+        this.delegate = delegate;
+        this.onExecute = onExecute;
+    }
+
+    /** What an execution passes through. */
+    @FunctionalInterface
+    interface OnExecute {
+
+        /**
+         * What is executed instead.
+         *
+         * @param severalBindings whether the driver runs the statement several times, each after the answer to the one before
+         */
+        Publisher<? extends Result> pass(Publisher<? extends Result> execution, boolean severalBindings);
+    }
 
     @Override
     public Statement add() {
+        severalBindings = true;
         delegate.add();
         return this;
     }
@@ -53,6 +73,6 @@ record InterceptedStatement(Statement delegate, UnaryOperator<Publisher<? extend
 
     @Override
     public Publisher<? extends Result> execute() {
-        return onExecute.apply(delegate.execute());
+        return onExecute.pass(delegate.execute(), severalBindings);
     }
 }

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import reactor.core.publisher.Mono;
@@ -36,16 +37,22 @@ final class ProcessOnce<T> {
     Mono<List<Outcome>> attempt(
             List<Message<T>> messages, Duration timeLimit, BooleanSupplier mayCommit, Consumer<Message<T>> culprit) {
         List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
+        AtomicBoolean claimed = new AtomicBoolean();
         return transactions.inTransaction(connection -> Limits.within(
                         timeLimit,
                         claims.claim(connection, keys, lockTimeout)
                                 .onErrorMap(ClaimFailedException::new)
-                                .flatMap(fresh -> effects(messages, fresh, connection, culprit)))
-                .onErrorMap(
-                        LimitPassedException.class,
-                        e -> connection.waitsForBegin()
-                                ? new NoConnectionException(e)
-                                : new TimeLimitException(timeLimit))
+                                .flatMap(fresh -> {
+                                    claimed.set(true);
+                                    return effects(messages, fresh, connection, culprit);
+                                }))
+                .onErrorMap(LimitPassedException.class, e -> {
+                    if (connection.waitsForBegin()) {
+                        return new NoConnectionException(e);
+                    }
+                    TimeLimitException passed = new TimeLimitException(timeLimit);
+                    return claimed.get() ? passed : new ClaimFailedException(passed);
+                })
                 .doOnNext(outcomes -> {
                     if (!mayCommit.getAsBoolean()) {
                         throw new TimeLimitException(timeLimit);

@@ -60,6 +60,9 @@ final class Retries implements Judge {
 
     @Override
     public Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
+        if (kind != FailureKind.INFRASTRUCTURE && kind != FailureKind.BROKEN_SETUP) {
+            aloneInARow = 0;
+        }
         return switch (kind) {
             case CONFLICT -> conflict(error);
             case INFRASTRUCTURE, BROKEN_SETUP -> holdUnlessAlone(kind, error, databaseAnswers);
@@ -140,6 +143,7 @@ final class Retries implements Judge {
     }
 
     private Verdict hold(FailureKind kind) {
+        conflicts = 0; // The time for them does not run on while it is held.
         return Verdict.hold(kind, pause(kind, holds.merge(kind, 1, Integer::sum)));
     }
 

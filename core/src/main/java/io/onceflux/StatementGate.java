@@ -42,7 +42,7 @@ final class StatementGate {
     }
 
     Batch guard(Batch batch) {
-        return new InterceptedBatch(batch, sql -> {}, this::pass);
+        return new InterceptedBatch(batch, sql -> {}, execution -> pass(execution, false));
     }
 
     /** Another call to the server; it is not made once the gate is closed. */
@@ -63,9 +63,9 @@ final class StatementGate {
         return before == 0 && !cutUnanswered;
     }
 
-    private Flux<Result> pass(Publisher<? extends Result> execution) {
+    private Flux<Result> pass(Publisher<? extends Result> execution, boolean severalBindings) {
         return Flux.defer(() -> {
-            Execution statement = new Execution();
+            Execution statement = new Execution(severalBindings);
             return statement.enter() ? thrown.guard(execution, statement) : Flux.error(closed());
         });
     }
@@ -75,10 +75,15 @@ final class StatementGate {
                 + " as a part of what the effect returns, and until that completes");
     }
 
-    /** The way of a statement, from its start to the server's answer. */
+    /** The way of a statement, from its start to the server's answer; of one with several bindings, to its end. */
     private final class Execution extends Passage implements ThrownErrors.Observer<Result, Result> {
 
+        private final boolean severalBindings;
         private volatile boolean hasResult;
+
+        Execution(boolean severalBindings) {
+            this.severalBindings = severalBindings;
+        }
 
         /**
          * Drivers hand out a result before they execute its statement: then it is the result that has to be answered, and with it the
@@ -99,7 +104,9 @@ final class StatementGate {
                 @Override
                 public void came() {
                     ofResult.leave();
-                    leave();
+                    if (!severalBindings) {
+                        leave();
+                    }
                 }
 
                 @Override
@@ -116,7 +123,7 @@ final class StatementGate {
 
         @Override
         public void onCancel() {
-            if (hasResult) {
+            if (hasResult && !severalBindings) {
                 leave();
             } else {
                 cut();

@@ -29,7 +29,8 @@ final class Transactions {
         this.connections = new AttemptConnections(userConnections, controlLimit);
         DefaultTransactionDefinition definition = new DefaultTransactionDefinition();
         definition.setIsolationLevel(isolation.value());
-        this.operator = TransactionalOperator.create(new R2dbcTransactionManager(connections), definition);
+        this.operator = TransactionalOperator.create(
+                new EnsuredEnd(new R2dbcTransactionManager(connections), connections, controlLimit), definition);
     }
 
     /**

@@ -9,13 +9,16 @@ import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.IsolationLevel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -243,5 +246,36 @@ class ConflictTest {
         return db.sql("UPDATE balances SET points = points + 1 WHERE customer_id = :c")
                 .bind("c", customer)
                 .then();
+    }
+
+    /** Others that have the claim one after the other, each for less than the lock timeout; here it is simply not answered. */
+    @Test
+    void aClaimThatIsHeldBeyondTheTimeLimitIsAConflictAndNotTheEffectsFault() {
+        AtomicInteger held = new AtomicInteger();
+        Claims table = Claims.in(ClaimTable.processedMessages());
+        Claims heldByOthers = new Claims() {
+            @Override
+            public Mono<List<String>> verify(Connection connection, String consumer) {
+                return table.verify(connection, consumer);
+            }
+
+            @Override
+            public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+                return keys.get(0).id().equals("1") && held.getAndIncrement() < 5
+                        ? Mono.never()
+                        : table.claim(inTransaction, keys, lockTimeout);
+            }
+        };
+        Outcome outcome = run(
+                orders(Order::apply)
+                        .claims(heldByOthers)
+                        .lockTimeout(Duration.ofMillis(100))
+                        .timeLimit(Duration.ofMillis(200))
+                        .listener(told)
+                        .build(pool),
+                TestDelivery.order("1"));
+        assertThat(outcome).isInstanceOf(Outcome.Applied.class);
+        assertThat(told.retries).hasSize(5).allMatch(retry -> retry.kind() == FailureKind.CONFLICT);
+        database.assertAppliedOnce(1);
     }
 }

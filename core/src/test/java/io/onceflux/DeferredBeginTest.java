@@ -238,7 +238,8 @@ class DeferredBeginTest {
                 public Statement createStatement(String sql) {
                     return new InterceptedStatement(
                             delegate.createStatement(sql),
-                            execution -> Flux.<Result>from(execution).doOnSubscribe(subscription -> sent(sql)));
+                            (execution, several) ->
+                                    Flux.<Result>from(execution).doOnSubscribe(subscription -> sent(sql)));
                 }
 
                 private void sent(String sql) {

@@ -346,4 +346,29 @@ class RetriesTest {
     private static Duration millis(long millis) {
         return Duration.ofMillis(millis);
     }
+
+    @Test
+    void anOutageDoesNotUseUpTheTimeForConflicts() {
+        Throwable conflict = DatabaseErrors.withState("40001");
+        assertThat(judge(FailureKind.CONFLICT, conflict).next()).isEqualTo(Verdict.Next.RETRY);
+        now.addAndGet(Duration.ofMinutes(15).toMillis());
+        assertThat(judge(FailureKind.INFRASTRUCTURE, new NoConnectionException(error))
+                        .next())
+                .isEqualTo(Verdict.Next.HOLD);
+        for (int i = 0; i < 3; i++) {
+            now.addAndGet(200);
+            assertThat(judge(FailureKind.CONFLICT, conflict).kind()).isEqualTo(FailureKind.CONFLICT);
+        }
+    }
+
+    @Test
+    void anAttemptThatFailsOtherwiseEndsTheRowOfThoseThatFailAlone() {
+        Throwable cancelled = DatabaseErrors.withState("57014");
+        for (int i = 0; i < 2 * policy.quarantineAfter(); i++) {
+            assertThat(judge(FailureKind.INFRASTRUCTURE, cancelled).next()).isEqualTo(Verdict.Next.HOLD);
+            assertThat(judge(FailureKind.CONFLICT, DatabaseErrors.withState("40001"))
+                            .next())
+                    .isEqualTo(Verdict.Next.RETRY);
+        }
+    }
 }
