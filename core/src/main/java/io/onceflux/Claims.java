@@ -37,6 +37,24 @@ public interface Claims {
      */
     Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout);
 
+    /**
+     * Writes what a claim would write, for a key that no message has, in a transaction that is going to be rolled back.
+     *
+     * @return whether it was stored
+     */
+    default Mono<Boolean> tryOut(Connection inTransaction, MessageKey nobodys, Duration lockTimeout) {
+        return claim(inTransaction, List.of(nobodys), lockTimeout).map(fresh -> !fresh.isEmpty());
+    }
+
+    /**
+     * Whether a key is a place in the source's order, so that claiming it claims everything before it. Messages are then identified by
+     * {@link Delivery#id} and kept in the order of {@link Delivery#orderingKey}, and nothing else; each is claimed, or stored as a dead letter,
+     * before the next one. Default false.
+     */
+    default boolean followSource() {
+        return false;
+    }
+
     /** Claims in a table of PostgreSQL. */
     static Claims in(ClaimTable table) {
         return new TableClaims(table);

@@ -268,14 +268,35 @@ public final class ConsumerBuilder<T> {
             throw new InvalidSetupException(
                     "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
         }
+        if (claims.followSource()) {
+            requireSourcesOrder();
+        }
         return new IdempotentConsumer<>(
                 settings,
                 connections,
                 claims,
-                new Identify<>(consumer, idOf, orderOf),
+                new Identify<>(consumer, idOf, orderOf, claims.followSource()),
                 theEffect,
                 recentKeys,
                 deadLetterTable,
                 health);
+    }
+
+    /** With another order a later message could be claimed first, and the earlier one would then pass for a duplicate. */
+    private void requireSourcesOrder() {
+        that(
+                idOf == null,
+                "consumer '%s' keeps its claims in %s, where a message is identified by its place in the source: use"
+                                .formatted(consumer, claims)
+                        + " identifiedByMessageId() instead of identifiedBy(...)");
+        that(
+                orderOf == null,
+                "consumer '%s' keeps its claims in %s, which needs the order of the source: leave out orderedBy(...)"
+                        .formatted(consumer, claims));
+        that(
+                deadLetterTable == null,
+                ("consumer '%s' keeps its claims in %s, where a dead letter is passed for good: one in a deadLetterTable could not be"
+                                + " replayed. Leave dead letters to the source, whose replay makes them new messages")
+                        .formatted(consumer, claims));
     }
 }

@@ -46,6 +46,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final Attempts<T> replays;
     private final Settling settling;
     private final ConsumerPipeline<T> pipeline;
+    private final Intake.Connections connectionsOfSource;
 
     IdempotentConsumer(
             Settings settings,
@@ -64,6 +65,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.identify = identify;
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
+        this.connectionsOfSource = transactions::withoutTransaction;
         this.deadLetters =
                 deadLetterTable == null ? null : new TableDeadLetters(deadLetterTable, transactions, settings);
         this.startupCheck = new StartupCheck(settings, connections, transactions, claims, deadLetters, progress);
@@ -160,6 +162,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.maxInFlight(),
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 deadLetters != null,
+                claims,
+                connectionsOfSource,
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
                 lifecycle::closing,
@@ -174,11 +178,15 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * not answered within the budget, the failure says so; calling again with the same id is then the way to know.
      *
      * @return the outcome. Errors: {@link IllegalStateException} inside a caller's transaction, because the answer would
-     *     precede the commit, and after {@link #stop()}; {@link InvalidSetupException} if the set-up is wrong.
+     *     precede the commit, where claims {@linkplain Claims#followSource follow a source}, and after {@link #stop()};
+     *     {@link InvalidSetupException} if the set-up is wrong.
      */
     public Mono<Outcome> process(Delivery<T> delivery) {
         return CallersTransaction.isActive()
                 .flatMap(inTransaction -> {
+                    if (claims.followSource()) {
+                        return Mono.error(comesFromNoSource("process"));
+                    }
                     if (inTransaction) {
                         return Mono.error(
                                 new IllegalStateException("process must not run inside a transaction: its answer would"
@@ -224,6 +232,13 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         }
     }
 
+    private IllegalStateException comesFromNoSource(String call) {
+        return new IllegalStateException(
+                ("the consumer %s keeps its claims in %s, where each message has its place in a source: %s would pass over those"
+                                + " before it. Use it with a flux of deliveries")
+                        .formatted(name(), claims, call));
+    }
+
     private IllegalStateException hasBeenStopped() {
         return new IllegalStateException("the consumer " + name() + " has been stopped");
     }
@@ -235,11 +250,15 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *
      * @param messageId the message's id
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
-     *     {@link IllegalStateException} without a transaction, because the claim would stand alone, and after {@link #stop()}.
+     *     {@link IllegalStateException} without a transaction, because the claim would stand alone, where claims
+     *     {@linkplain Claims#followSource follow a source}, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
         return CallersTransaction.isActive()
                 .flatMap(inTransaction -> {
+                    if (claims.followSource()) {
+                        return Mono.error(comesFromNoSource("claimInTransaction"));
+                    }
                     if (!inTransaction) {
                         return Mono.error(
                                 new IllegalStateException(

@@ -11,11 +11,22 @@ final class Identify<T> {
     private final String consumer;
     private final @Nullable Function<? super T, String> idOf;
     private final @Nullable Function<? super T, ?> orderOf;
+    private final boolean followsSource;
 
-    Identify(String consumer, @Nullable Function<? super T, String> idOf, @Nullable Function<? super T, ?> orderOf) {
+    /** @param followsSource whether each message, usable or not, has its place in the source's order */
+    Identify(
+            String consumer,
+            @Nullable Function<? super T, String> idOf,
+            @Nullable Function<? super T, ?> orderOf,
+            boolean followsSource) {
         this.consumer = consumer;
         this.idOf = idOf;
         this.orderOf = orderOf;
+        this.followsSource = followsSource;
+    }
+
+    boolean followsSource() {
+        return followsSource;
     }
 
     /** Whether messages have an ordering key other than their id. */
@@ -39,8 +50,13 @@ final class Identify<T> {
             }
             return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), delivery, payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, key, e, spread(System.identityHashCode(delivery)));
+            return new Message<>(delivery, key, e, orderOfUnusable(delivery));
         }
+    }
+
+    private int orderOfUnusable(Delivery<T> delivery) {
+        Object order = followsSource ? delivery.orderingKey() : null;
+        return order == null ? spread(System.identityHashCode(delivery)) : orderOf(order);
     }
 
     private MessageKey keyOf(@Nullable String id, String sentenceForNone) {
@@ -52,12 +68,19 @@ final class Identify<T> {
 
     /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
     private int orderOf(MessageKey key, Delivery<T> delivery, T payload) {
+        if (followsSource && delivery.orderingKey() == null) {
+            throw new PermanentFailure("the source gives the message no place in an order");
+        }
         Object order = orderOf == null
                 ? Objects.requireNonNullElse(delivery.orderingKey(), key.id())
                 : call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }
+        return orderOf(order);
+    }
+
+    private static int orderOf(Object order) {
         return spread(Arrays.deepHashCode(new Object[] {order}));
     }
 

@@ -1,7 +1,10 @@
 package io.onceflux;
 
+import io.r2dbc.spi.Connection;
 import java.time.Duration;
+import java.util.function.Function;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 import reactor.util.context.Context;
 import reactor.util.context.ContextView;
@@ -18,6 +21,9 @@ import reactor.util.context.ContextView;
  * @param longestHold how long it may keep a delivery unsettled at most while its database answers, once the delivery's turn has
  *     come: the conflict timeout and one attempt
  * @param keepsDeadLetters whether it keeps dead letters itself, in a table: a source then needs no place for them
+ * @param claims where it keeps its claims: a source may have a part in them, or refuse those that it does not fit; null for a
+ *     subscriber that has none
+ * @param connections of its database
  * @param ready completes when the consumer's database can be written to, and not before: a source waits for it before it
  *     subscribes again, so that an outage costs a message at most one delivery
  * @param stopRequested completes when the consumer stops: a source then asks its broker for no more, and keeps the way for
@@ -33,10 +39,31 @@ public record Intake(
         int maxInFlight,
         Duration longestHold,
         boolean keepsDeadLetters,
+        @Nullable Claims claims,
+        Connections connections,
         Mono<Void> ready,
         Mono<Void> stopRequested,
         Supplier<Runnable> awaitClose,
         ConsumerListener listener) {
+
+    /** Connections to the consumer's database. */
+    public interface Connections {
+
+        /**
+         * Runs work on a connection outside of any transaction, and gives it back.
+         *
+         * @return what the work returns; its error, or that of getting the connection
+         */
+        <R> Mono<R> use(Function<Connection, Mono<R>> work);
+    }
+
+    /** Refuses claims that follow the order of their source, for a source that has no order. */
+    public void requireOwnOrder(String source) {
+        Require.that(
+                claims == null || !claims.followSource(),
+                "consumer '%s' keeps its claims in %s, which needs positions in a log: %s has none"
+                        .formatted(consumer, claims, source));
+    }
 
     /** The intake of the subscription, or one for a subscriber that is no consumer of OnceFlux. */
     public static Intake from(ContextView context) {
@@ -47,6 +74,13 @@ public record Intake(
         return context.put(Intake.class, this);
     }
 
+    private static final Connections NONE = new Connections() {
+        @Override
+        public <R> Mono<R> use(Function<Connection, Mono<R>> work) {
+            return Mono.error(new IllegalStateException("the subscriber has no database"));
+        }
+    };
+
     private static final Intake ANYBODY = new Intake(
             "unnamed",
             false,
@@ -54,6 +88,8 @@ public record Intake(
             250,
             Duration.ZERO,
             false,
+            null,
+            NONE,
             Mono.empty(),
             Mono.never(),
             () -> () -> {},

@@ -1,7 +1,6 @@
 package io.onceflux;
 
 import java.time.Duration;
-import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import reactor.core.publisher.Mono;
@@ -56,9 +55,8 @@ final class Probe {
         return Mono.defer(() -> {
             MessageKey key = nobodysKey(settings);
             return transactions
-                    .inRolledBackTransaction(
-                            connection -> claims.claim(connection, List.of(key), settings.lockTimeout())
-                                    .then())
+                    .inRolledBackTransaction(connection -> claims.tryOut(connection, key, settings.lockTimeout())
+                            .then())
                     .timeout(settings.controlLimit())
                     .onErrorResume(Probe::isTooLong, error -> Mono.empty());
         });

@@ -6,7 +6,6 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Duration;
-import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -113,9 +112,9 @@ final class StartupCheck {
      */
     private Mono<Void> tryClaim() {
         return transactions
-                .inRolledBackTransaction(connection -> claims.claim(
-                                connection, List.of(Probe.nobodysKey(settings)), settings.lockTimeout())
-                        .flatMap(fresh -> fresh.isEmpty() ? Mono.error(notStored()) : Mono.empty()))
+                .inRolledBackTransaction(
+                        connection -> claims.tryOut(connection, Probe.nobodysKey(settings), settings.lockTimeout())
+                                .flatMap(stored -> stored ? Mono.empty() : Mono.error(notStored())))
                 .onErrorResume(MissingPartitionException.class, error -> Mono.empty())
                 .onErrorResume(Probe::isTooLong, error -> Mono.empty());
     }

@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The messages of one batch that have no outcome yet, in parts that are each attempted as one transaction. Parts stand in the
- * order of their messages; one that has to wait is passed by those with other ordering keys.
+ * order of their messages; one that has to wait is passed by those with other ordering keys. An unusable message is a part of
+ * its own, behind those before it that have its ordering key.
  *
  * <p>Copies of a message are not attempted: they share what becomes of it.
  */
@@ -55,6 +56,10 @@ final class Worklist<T> {
         for (Message<T> message : messages) {
             MessageKey key = message.key();
             if (message.unusable() != null || key == null) {
+                if (usable.stream().anyMatch(before -> before.order() == message.order())) {
+                    add(usable);
+                    usable = new ArrayList<>();
+                }
                 add(List.of(message));
                 continue;
             }

@@ -13,15 +13,13 @@ import reactor.core.publisher.Mono;
 /** Looks in the catalogue whether a claim table is there, can be written to, and makes its keys unique. */
 final class ClaimTableCheck {
 
-    private static final int OLDEST_VERSION = 120_000;
     private static final int LONGEST_ID = 255;
 
     private static final String TABLE = """
             SELECT c.oid::bigint AS oid, c.relkind::text AS kind, c.relpersistence::text AS persistence,
                    has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT') AS may_insert,
                    has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT') AS may_select,
-                   current_user::text AS role, n.nspname::text AS schema, current_setting('synchronous_commit') AS synchronous_commit,
-                   current_setting('default_transaction_deferrable') AS default_deferrable,
+                   current_user::text AS role, n.nspname::text AS schema, current_setting('default_transaction_deferrable') AS default_deferrable,
                    (SELECT system_identifier FROM pg_control_system())
                        || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
                        || '/' || c.oid AS identity
@@ -49,7 +47,7 @@ final class ClaimTableCheck {
     }
 
     Mono<CheckedClaimTable> run(Connection connection) {
-        return serverVersion(connection)
+        return Server.requireVersion(connection)
                 .then(Queries.rows(connection, TABLE, Found::read, table.quotedName())
                         .next()
                         .switchIfEmpty(Mono.error(() -> unfit(
@@ -58,29 +56,16 @@ final class ClaimTableCheck {
                 .flatMap(found -> {
                     found.requireUsable(table);
                     return Mono.zip(
-                            Queries.rows(connection, COLUMNS, Column::read, found.oid)
-                                    .collectList(),
-                            Queries.rows(connection, UNIQUE_INDEXES, Index::read, found.oid)
-                                    .collectList(),
-                            (columns, indexes) -> fit(found, columns, indexes));
+                                    Queries.rows(connection, COLUMNS, Column::read, found.oid)
+                                            .collectList(),
+                                    Queries.rows(connection, UNIQUE_INDEXES, Index::read, found.oid)
+                                            .collectList(),
+                                    Server.warnings(connection))
+                            .map(found3 -> fit(found, found3.getT1(), found3.getT2(), found3.getT3()));
                 });
     }
 
-    private Mono<Void> serverVersion(Connection connection) {
-        return Queries.rows(
-                        connection,
-                        "SELECT current_setting('server_version_num')::int",
-                        row -> Objects.requireNonNull(row.get(0, Integer.class)))
-                .doOnNext(version -> {
-                    if (version < OLDEST_VERSION) {
-                        throw unfit("PostgreSQL 12 or newer is needed, this server is version %d"
-                                .formatted(version / 10_000));
-                    }
-                })
-                .then();
-    }
-
-    private CheckedClaimTable fit(Found found, List<Column> columns, List<Index> indexes) {
+    private CheckedClaimTable fit(Found found, List<Column> columns, List<Index> indexes, List<String> ofServer) {
         Identifier consumer = table.consumerColumn();
         if (consumer != null) {
             requireText(columns, consumer);
@@ -102,7 +87,7 @@ final class ClaimTableCheck {
                 keyType,
                 found.identity,
                 found.defaultDeferrable.equals("off"),
-                warnings(found, key));
+                warnings(ofServer, key));
     }
 
     private Column column(List<Column> columns, Identifier name) {
@@ -163,12 +148,8 @@ final class ClaimTableCheck {
         }
     }
 
-    private List<String> warnings(Found found, Column key) {
-        List<String> warnings = new ArrayList<>();
-        if (found.synchronousCommit.equals("off")) {
-            warnings.add("synchronous_commit is off: a crash of PostgreSQL can lose effects that were already"
-                    + " acknowledged; set it to on for this role or database.");
-        }
+    private List<String> warnings(List<String> ofServer, Column key) {
+        List<String> warnings = new ArrayList<>(ofServer);
         int length = key.modifier - 4;
         if (key.type.equals("character varying") && key.modifier > 0 && length < LONGEST_ID) {
             warnings.add("column %s of table %s holds %d characters: messages with a longer id become dead letters."
@@ -193,7 +174,6 @@ final class ClaimTableCheck {
             boolean maySelect,
             String role,
             String schema,
-            String synchronousCommit,
             String defaultDeferrable,
             String identity) {
 
@@ -206,7 +186,6 @@ final class ClaimTableCheck {
                     value(row, "may_select", Boolean.class),
                     value(row, "role", String.class),
                     value(row, "schema", String.class),
-                    value(row, "synchronous_commit", String.class),
                     value(row, "default_deferrable", String.class),
                     value(row, "identity", String.class));
         }

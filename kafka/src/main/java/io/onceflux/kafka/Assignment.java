@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class Assignment {
 
     static final long UNKNOWN = -1;
+    static final int NOT_NOW = -1;
 
     private enum State {
         CURRENT,
@@ -31,6 +32,7 @@ final class Assignment {
 
     private final TopicPartition partition;
     private final @Nullable Uuid topicId;
+    private final boolean inOrder;
 
     /** The messages that came and are not done: their offset, and which in number they were. */
     private final NavigableMap<Long, Long> open = new TreeMap<>();
@@ -50,10 +52,17 @@ final class Assignment {
     private long committed = UNKNOWN;
     private int underWay;
     private boolean cut;
+    private int round;
+    private long blockedAt = UNKNOWN;
 
-    Assignment(TopicPartition partition, @Nullable Uuid topicId) {
+    /**
+     * @param inOrder whether a message may only be handled once all before it are done: where one is let go, so are those behind it,
+     *     and all come again in their order
+     */
+    Assignment(TopicPartition partition, @Nullable Uuid topicId, boolean inOrder) {
         this.partition = partition;
         this.topicId = topicId;
+        this.inOrder = inOrder;
     }
 
     TopicPartition partition() {
@@ -66,8 +75,10 @@ final class Assignment {
         return topicId;
     }
 
-    synchronized boolean isCurrent() {
-        return state == State.CURRENT;
+    /** Whether a message may be handled that was taken in this round. */
+    synchronized boolean isCurrent(long offset, int itsRound) {
+        return state == State.CURRENT
+                && (!inOrder || (itsRound == round && (blockedAt == UNKNOWN || offset <= blockedAt)));
     }
 
     synchronized boolean hasEnded() {
@@ -99,14 +110,16 @@ final class Assignment {
     /**
      * Whether a record is to be delivered now. It is not if it is left over from before a rebalance or a step back: then a fresh copy
      * of it follows, in its place.
+     *
+     * @return the round that it belongs to, or {@link #NOT_NOW}
      */
-    synchronized boolean take(long offset) {
+    synchronized int take(long offset) {
         Long first = toEmit.peek();
         if (state != State.CURRENT || first == null || first != offset) {
-            return false;
+            return NOT_NOW;
         }
         toEmit.remove();
-        return true;
+        return round;
     }
 
     /** Notes that a message is done; false if that comes too late. */
@@ -115,7 +128,15 @@ final class Assignment {
             return false;
         }
         open.remove(offset);
+        if (blockedAt == offset) {
+            blockedAt = UNKNOWN;
+        }
         return true;
+    }
+
+    /** Until this message is done, none behind it is handled, even if its lane goes on without it. */
+    synchronized void block(long offset) {
+        blockedAt = offset;
     }
 
     /** Notes that a message was let go: no offset past it is committed, and it is fetched again; false if that comes too late. */
@@ -125,6 +146,10 @@ final class Assignment {
         }
         if (open.containsKey(offset)) {
             givenBack.add(offset);
+            if (inOrder) {
+                givenBack.addAll(open.tailMap(offset).keySet());
+                round++;
+            }
         }
         return true;
     }

@@ -25,13 +25,26 @@ final class Assignments {
 
     private final Map<TopicPartition, Assignment> current = new ConcurrentHashMap<>();
     private final Function<Set<String>, Map<String, Uuid>> topicIds;
+    private final @Nullable Fencing fencing;
     private volatile boolean intakeEnded;
     private volatile boolean cut;
 
-    /** @param topicIds finds the ids of topics, blocking; for topics that it does not know there is none */
-    Assignments(Function<Set<String>, Map<String, Uuid>> topicIds) {
+    /**
+     * @param topicIds finds the ids of topics, blocking; for topics that it does not know there is none
+     * @param fencing the consumer's offset fence: messages of a partition then follow each other; null if there is none
+     */
+    Assignments(Function<Set<String>, Map<String, Uuid>> topicIds, @Nullable Fencing fencing) {
         this.topicIds = topicIds;
+        this.fencing = fencing;
     }
+
+    /**
+     * A record that is to be delivered.
+     *
+     * @param assignment its partition
+     * @param round of {@link Assignment#take}
+     */
+    record Taken(Assignment assignment, int round) {}
 
     void begin(Collection<TopicPartition> partitions) {
         Map<String, Uuid> ids =
@@ -40,7 +53,10 @@ final class Assignments {
     }
 
     private Assignment replace(TopicPartition partition, @Nullable Uuid topicId) {
-        Assignment fresh = new Assignment(partition, topicId);
+        if (fencing != null) {
+            fencing.begins(partition.topic(), topicId);
+        }
+        Assignment fresh = new Assignment(partition, topicId, fencing != null);
         Assignment old = current.put(partition, fresh);
         if (old != null) {
             old.end();
@@ -85,14 +101,15 @@ final class Assignments {
         }
     }
 
-    /** The assignment that a record is to be delivered for; null if it is not to be delivered, or not now. */
+    /** Null if a record is not to be delivered, or not now. */
     @Nullable
-    Assignment take(ConsumerRecord<?, ?> record) {
+    Taken take(ConsumerRecord<?, ?> record) {
         if (intakeEnded || cut) {
             return null;
         }
         Assignment assignment = current.get(new TopicPartition(record.topic(), record.partition()));
-        return assignment != null && assignment.take(record.offset()) ? assignment : null;
+        int round = assignment == null ? Assignment.NOT_NOW : assignment.take(record.offset());
+        return assignment == null || round == Assignment.NOT_NOW ? null : new Taken(assignment, round);
     }
 
     /** Nothing is delivered any more; answers are still taken. */

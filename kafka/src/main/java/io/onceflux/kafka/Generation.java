@@ -2,6 +2,7 @@ package io.onceflux.kafka;
 
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
+import io.onceflux.kafka.Assignments.Taken;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Map;
@@ -25,16 +26,23 @@ final class Generation {
     private final KafkaOptions options;
     private final Intake intake;
     private final DeadLetterProducer deadLetters;
+    private final @Nullable Fencing fencing;
     private final Watcher watcher;
     private final Assignments assignments;
     private volatile @Nullable WatchedConsumer consumer;
 
-    Generation(KafkaOptions options, Intake intake, DeadLetterProducer deadLetters, Watcher watcher) {
+    Generation(
+            KafkaOptions options,
+            Intake intake,
+            DeadLetterProducer deadLetters,
+            @Nullable Fencing fencing,
+            Watcher watcher) {
         this.options = options;
         this.intake = intake;
         this.deadLetters = deadLetters;
+        this.fencing = fencing;
         this.watcher = watcher;
-        this.assignments = new Assignments(this::topicIds);
+        this.assignments = new Assignments(this::topicIds, fencing);
     }
 
     private Map<String, Uuid> topicIds(Set<String> topics) {
@@ -57,9 +65,9 @@ final class Generation {
         return KafkaReceiver.create(new Watched(), receiving(emitting))
                 .receive()
                 .<Delivery<ConsumerRecord<byte[], byte[]>>>handle((record, sink) -> {
-                    Assignment assignment = assignments.take(record);
-                    if (assignment != null) {
-                        sink.next(new KafkaDelivery(record, assignment, deadLetters, options));
+                    Taken taken = assignments.take(record);
+                    if (taken != null) {
+                        sink.next(new KafkaDelivery(record, taken, deadLetters, fencing, options));
                     }
                 })
                 .doOnCancel(assignments::cut)

@@ -1,5 +1,6 @@
 package io.onceflux.kafka;
 
+import io.onceflux.Claims;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
@@ -64,6 +65,7 @@ public final class KafkaDeliveries {
         return Flux.deferContextual(context -> {
             Intake intake = Intake.from(context);
             requireIds(options, intake);
+            requirePositions(options, intake);
             warn(options, intake);
             return Flux.usingWhen(
                     Mono.fromCallable(() -> new KafkaSource(options, intake)),
@@ -79,6 +81,14 @@ public final class KafkaDeliveries {
                                 .formatted(intake.consumer())
                         + " messageIdFromHeader(name), messageIdFromRecordKey() or messageIdFromPosition() of KafkaOptions,"
                         + " or identifiedBy(...) of the consumer");
+    }
+
+    private static void requirePositions(KafkaOptions options, Intake intake) {
+        Claims claims = intake.claims();
+        Checked.that(
+                claims == null || !claims.followSource() || options.idSource() == KafkaOptions.IdSource.POSITION,
+                "consumer '%s' keeps its claims in %s, which needs messageIdFromPosition() of KafkaOptions"
+                        .formatted(intake.consumer(), claims));
     }
 
     private static void warn(KafkaOptions options, Intake intake) {

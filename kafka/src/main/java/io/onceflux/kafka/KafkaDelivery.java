@@ -2,6 +2,7 @@ package io.onceflux.kafka;
 
 import io.onceflux.Delivery;
 import io.onceflux.Settlement;
+import io.onceflux.kafka.Assignments.Taken;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -15,19 +16,24 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
 
     private final ConsumerRecord<byte[], byte[]> record;
     private final Assignment assignment;
+    private final int round;
     private final DeadLetterProducer deadLetters;
+    private final @Nullable Fencing fencing;
     private final KafkaOptions options;
     private final AtomicBoolean settled = new AtomicBoolean();
     private final AtomicBoolean deadLetterStored = new AtomicBoolean();
 
     KafkaDelivery(
             ConsumerRecord<byte[], byte[]> record,
-            Assignment assignment,
+            Taken taken,
             DeadLetterProducer deadLetters,
+            @Nullable Fencing fencing,
             KafkaOptions options) {
         this.record = record;
-        this.assignment = assignment;
+        this.assignment = taken.assignment();
+        this.round = taken.round();
         this.deadLetters = deadLetters;
+        this.fencing = fencing;
         this.options = options;
     }
 
@@ -42,8 +48,12 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
             case NONE -> null;
             case HEADER -> idFrom(String.valueOf(options.messageIdHeader()));
             case RECORD_KEY -> RecordText.id("the key of the record", record.key());
-            case POSITION -> assignment.topicId() + ":" + record.partition() + ":" + record.offset();
+            case POSITION -> position().asId();
         };
+    }
+
+    private Position position() {
+        return new Position(String.valueOf(assignment.topicId()), record.partition(), record.offset());
     }
 
     private @Nullable String idFrom(String name) {
@@ -52,8 +62,8 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
     }
 
     @Override
-    public byte @Nullable [] orderingKey() {
-        return record.key();
+    public @Nullable Object orderingKey() {
+        return fencing == null ? record.key() : assignment.partition();
     }
 
     @Override
@@ -68,7 +78,7 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
 
     @Override
     public boolean isCurrent() {
-        return assignment.isCurrent();
+        return assignment.isCurrent(record.offset(), round);
     }
 
     @Override
@@ -92,12 +102,22 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
             return tooLate();
         }
         if (settlement instanceof Settlement.DeadLetter why) {
-            return deadLetters.publish(record, why, deadLetterStored).then(Mono.defer(this::acknowledge));
+            return deadLetter(why).then(Mono.defer(this::acknowledge));
         }
         if (settlement instanceof Settlement.Requeue) {
             return assignment.giveBack(record.offset()) ? Mono.empty() : tooLate();
         }
         return acknowledge();
+    }
+
+    private Mono<Void> deadLetter(Settlement.DeadLetter why) {
+        Mono<Void> published = deadLetters.publish(record, why, deadLetterStored);
+        Fencing fence = fencing;
+        if (fence == null) {
+            return published;
+        }
+        assignment.block(record.offset());
+        return published.then(Mono.defer(() -> fence.pass(position())));
     }
 
     private Mono<Void> acknowledge() {

@@ -4,7 +4,10 @@ import io.onceflux.Backoff;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
+import io.onceflux.kafka.Fencing.BrokenFenceException;
+import io.onceflux.postgres.OffsetTable.Place;
 import java.time.Duration;
+import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -33,6 +36,7 @@ final class KafkaSource implements Watcher {
     private final Backoff backoff;
     private final DeadLetterProducer deadLetters;
     private final Topology topology;
+    private final @Nullable Fencing fencing;
     private final Scheduler broker;
     private final Scheduler emitting;
     private final Runnable closed;
@@ -47,6 +51,7 @@ final class KafkaSource implements Watcher {
         this.backoff = Backoff.between(options.minBackoff(), options.maxBackoff());
         this.deadLetters = new DeadLetterProducer(options);
         this.topology = new Topology(options);
+        this.fencing = Fencing.of(intake, options);
         this.broker = BrokerThread.start("onceflux-kafka-" + options.groupId());
         this.closed = intake.awaitClose().get();
         this.emitting = Schedulers.newSingle("onceflux-kafka-deliveries-" + options.groupId(), true);
@@ -58,13 +63,15 @@ final class KafkaSource implements Watcher {
 
     private Flux<Delivery<ConsumerRecord<byte[], byte[]>>> generation() {
         return intake.ready()
-                .then(BrokerThread.call(broker, this::open).onErrorMap(error -> Refusals.explained(options, error)))
+                .then(fencing == null ? Mono.just(List.<Place>of()) : fencing.places())
+                .flatMap(places -> BrokerThread.call(broker, () -> open(places))
+                        .onErrorMap(error -> Refusals.explained(options, error)))
                 .flatMapMany(generation -> generation.deliveries(emitting, broker));
     }
 
-    private Generation open() {
-        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener());
-        Generation generation = new Generation(options, intake, deadLetters, this);
+    private Generation open(List<Place> places) {
+        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener(), fencing, places);
+        Generation generation = new Generation(options, intake, deadLetters, fencing, this);
         last = generation;
         return generation;
     }
@@ -81,11 +88,11 @@ final class KafkaSource implements Watcher {
         intake.listener().onSourceLost(options.source(), reason, untilNextTry);
     }
 
-    /** Until the group has taken the consumer in for the first time, a wrong set-up fails; afterwards all is ridden out. */
+    /** Until the group has taken the consumer in for the first time, a wrong set-up fails; afterwards all but a broken fence is ridden out. */
     private Mono<Long> pauseAfter(Throwable end) {
         boolean setup = end instanceof InvalidSetupException;
         String words = setup ? String.valueOf(end.getMessage()) : Refusals.wordsOf(end);
-        if (!hasConsumed && setup) {
+        if (setup && (!hasConsumed || end instanceof BrokenFenceException)) {
             return Mono.error(end);
         }
         Duration since = Duration.ofNanos(System.nanoTime() - start);

@@ -2,6 +2,7 @@ package io.onceflux.kafka;
 
 import io.onceflux.ConsumerListener;
 import io.onceflux.InvalidSetupException;
+import io.onceflux.postgres.OffsetTable.Place;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
@@ -51,8 +52,14 @@ final class Topology {
      *
      * @param keepsDeadLetters whether the consumer keeps dead letters itself, so that they need no topics
      * @param listener who is told what is likely not wanted; null if that has been told
+     * @param fencing the consumer's offset fence, or null
+     * @param places what it knows; read before
      */
-    void ensure(boolean keepsDeadLetters, @Nullable ConsumerListener listener) {
+    void ensure(
+            boolean keepsDeadLetters,
+            @Nullable ConsumerListener listener,
+            @Nullable Fencing fencing,
+            List<Place> places) {
         try (Admin admin = admin(options)) {
             Set<String> topics = topics(admin);
             Map<String, TopicDescription> found = describe(admin, topics, name -> {
@@ -67,6 +74,9 @@ final class Topology {
                 if (!keepsDeadLetters) {
                     ensureDeadLetterTopic(admin, topic);
                 }
+            }
+            if (fencing != null) {
+                fencing.requireFit(admin, places, found.keySet());
             }
             if (listener != null) {
                 new TopicWarnings(options, listener).tell(admin, found.values());
@@ -160,13 +170,17 @@ final class Topology {
 
     /** The ids of topics. Blocks. */
     static Map<String, Uuid> idsOf(KafkaOptions options, Set<String> topics) {
-        Map<String, Uuid> ids = new HashMap<>();
-        if (!topics.isEmpty()) {
-            try (Admin admin = admin(options)) {
-                get(admin.describeTopics(topics).allTopicNames())
-                        .forEach((name, topic) -> ids.put(name, topic.topicId()));
-            }
+        if (topics.isEmpty()) {
+            return Map.of();
         }
+        try (Admin admin = admin(options)) {
+            return idsOf(admin, topics);
+        }
+    }
+
+    static Map<String, Uuid> idsOf(Admin admin, Set<String> topics) {
+        Map<String, Uuid> ids = new HashMap<>();
+        get(admin.describeTopics(topics).allTopicNames()).forEach((name, topic) -> ids.put(name, topic.topicId()));
         return ids;
     }
 

@@ -16,17 +16,21 @@ import org.junit.jupiter.api.Test;
 /** How far a partition may be committed. */
 class AssignmentTest {
 
-    private final Assignment assignment = new Assignment(new TopicPartition("orders", 0), null);
+    private final Assignment assignment = new Assignment(new TopicPartition("orders", 0), null, false);
 
     private boolean come(long... offsets) {
-        return assignment.fetched(Arrays.stream(offsets)
+        return assignment.fetched(records(offsets));
+    }
+
+    private static List<ConsumerRecord<byte[], byte[]>> records(long... offsets) {
+        return Arrays.stream(offsets)
                 .mapToObj(offset -> new ConsumerRecord<>("orders", 0, offset, new byte[0], new byte[0]))
-                .collect(Collectors.toList()));
+                .collect(Collectors.toList());
     }
 
     private void take(long... offsets) {
         for (long offset : offsets) {
-            assertThat(assignment.take(offset)).as("takes %d", offset).isTrue();
+            assertThat(assignment.take(offset)).as("takes %d", offset).isZero();
         }
     }
 
@@ -74,7 +78,7 @@ class AssignmentTest {
     void inWhateverOrderMessagesAreDoneTheOffsetIsThatOfTheFirstThatIsNot() {
         Random random = new Random(7);
         for (int round = 0; round < 200; round++) {
-            Assignment fresh = new Assignment(new TopicPartition("orders", 0), null);
+            Assignment fresh = new Assignment(new TopicPartition("orders", 0), null, false);
             List<Long> offsets = LongStream.range(0, 50)
                     .filter(offset -> random.nextInt(4) > 0)
                     .boxed()
@@ -105,10 +109,10 @@ class AssignmentTest {
         assertThat(assignment.committable(13)).isEqualTo(10);
 
         assertThat(assignment.stepBack()).isEqualTo(10);
-        assertThat(assignment.take(12)).as("a copy from before the step back").isFalse();
+        assertThat(assignment.take(12)).as("a copy from before the step back").isEqualTo(Assignment.NOT_NOW);
         come(10, 11, 12, 13);
         take(10, 12, 13);
-        assertThat(assignment.take(11)).as("it is done").isFalse();
+        assertThat(assignment.take(11)).as("it is done").isEqualTo(Assignment.NOT_NOW);
         assertThat(assignment.stepBack()).isNull();
         done(10, 12, 13);
         assertThat(assignment.committable(14)).isEqualTo(14);
@@ -129,9 +133,9 @@ class AssignmentTest {
     @Test
     void aCopyFromBeforeARebalanceIsNotDeliveredInFrontOfWhatComesAgain() {
         come(10, 11);
-        assertThat(assignment.take(11)).isFalse();
+        assertThat(assignment.take(11)).isEqualTo(Assignment.NOT_NOW);
         take(10);
-        assertThat(assignment.take(10)).isFalse();
+        assertThat(assignment.take(10)).isEqualTo(Assignment.NOT_NOW);
         take(11);
     }
 
@@ -146,8 +150,8 @@ class AssignmentTest {
         come(10, 11);
         take(10);
         assignment.giveAway();
-        assertThat(assignment.isCurrent()).isFalse();
-        assertThat(assignment.take(11)).isFalse();
+        assertThat(assignment.isCurrent(10, 0)).isFalse();
+        assertThat(assignment.take(11)).isEqualTo(Assignment.NOT_NOW);
         assertThat(assignment.complete(10)).isTrue();
         assertThat(assignment.committable(12)).isEqualTo(11);
         assignment.end();
@@ -175,5 +179,38 @@ class AssignmentTest {
         assignment.awaitQuiet(far);
         cutting.join();
         assertThat(System.nanoTime()).isLessThan(far);
+    }
+
+    @Test
+    void whereOrderMattersWhatIsLetGoTakesWhatIsBehindItAlong() {
+        Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        assertThat(ordered.fetched(records(10, 11, 12))).isTrue();
+        int round = ordered.take(10);
+        assertThat(ordered.take(11)).isEqualTo(round);
+        assertThat(ordered.take(12)).isEqualTo(round);
+        assertThat(ordered.complete(10)).isTrue();
+
+        assertThat(ordered.giveBack(11)).isTrue();
+        assertThat(ordered.isCurrent(12, round)).isFalse();
+        assertThat(ordered.committable(13)).isEqualTo(11);
+        assertThat(ordered.stepBack()).isEqualTo(11);
+        assertThat(ordered.fetched(records(11, 12))).isTrue();
+        int again = ordered.take(11);
+        assertThat(ordered.take(12)).isEqualTo(again);
+        assertThat(ordered.isCurrent(12, again)).isTrue();
+        assertThat(ordered.isCurrent(12, round)).isFalse();
+    }
+
+    @Test
+    void whereOrderMattersNothingIsHandledBehindOneThatIsBlocked() {
+        Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        assertThat(ordered.fetched(records(10, 11))).isTrue();
+        int round = ordered.take(10);
+        assertThat(ordered.take(11)).isEqualTo(round);
+        ordered.block(10);
+        assertThat(ordered.isCurrent(10, round)).isTrue();
+        assertThat(ordered.isCurrent(11, round)).isFalse();
+        assertThat(ordered.complete(10)).isTrue();
+        assertThat(ordered.isCurrent(11, round)).isTrue();
     }
 }

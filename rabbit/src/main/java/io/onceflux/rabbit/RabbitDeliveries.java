@@ -50,6 +50,7 @@ public final class RabbitDeliveries {
     public static Flux<Delivery<byte[]>> from(RabbitOptions options) {
         return Flux.deferContextual(context -> {
             Intake intake = Intake.from(context);
+            intake.requireOwnOrder("a queue");
             warn(options, intake);
             return Flux.usingWhen(
                     Mono.fromCallable(() -> new RabbitSource(options, intake)),

@@ -12,6 +12,7 @@ import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -26,6 +27,13 @@ class DeadLetterLimitTest {
 
     private static final QueueDeclaration QUORUM = QueueDeclaration.quorum(20);
 
+    private static final Intake.Connections UNUSED = new Intake.Connections() {
+        @Override
+        public <R> Mono<R> use(Function<io.r2dbc.spi.Connection, Mono<R>> work) {
+            return Mono.error(new AssertionError("no database is needed"));
+        }
+    };
+
     private final Broker broker = Broker.create();
     private final RecordingListener listener = new RecordingListener();
     private final Topology topology = new Topology(
@@ -37,6 +45,8 @@ class DeadLetterLimitTest {
                     250,
                     Duration.ZERO,
                     false,
+                    null,
+                    UNUSED,
                     Mono.empty(),
                     Mono.never(),
                     () -> () -> {},

@@ -1,0 +1,467 @@
+package io.onceflux.kafka;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.onceflux.Claims;
+import io.onceflux.ConsumerBuilder;
+import io.onceflux.Database;
+import io.onceflux.Delivery;
+import io.onceflux.Effect;
+import io.onceflux.FailurePolicy;
+import io.onceflux.IdempotentConsumer;
+import io.onceflux.InvalidSetupException;
+import io.onceflux.Order;
+import io.onceflux.Outcome;
+import io.onceflux.PermanentFailure;
+import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.DeadLetterTable;
+import io.onceflux.postgres.OffsetTable;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import reactor.core.publisher.Mono;
+
+/** A row for each partition in place of one for each message: what comes again is found, and nothing is passed over. */
+class OffsetFenceTest {
+
+    private static final OffsetTable TABLE = OffsetTable.consumerOffsets();
+
+    private final Database database = Database.create();
+    private final Broker broker = Broker.create();
+
+    @BeforeEach
+    void createTable() {
+        database.run(TABLE.createSql());
+    }
+
+    @AfterEach
+    void close() {
+        database.assertNothingLeaked();
+        broker.close();
+        database.close();
+    }
+
+    private Running start(Effect<Order> effect) {
+        return start(effect, builder -> builder);
+    }
+
+    private Running start(Effect<Order> effect, UnaryOperator<ConsumerBuilder<Order>> settings) {
+        return start(broker.options(), effect, settings);
+    }
+
+    private Running start(
+            KafkaOptions.Builder options, Effect<Order> effect, UnaryOperator<ConsumerBuilder<Order>> settings) {
+        return Running.start(
+                options.messageIdFromPosition().build(),
+                database.pool(6),
+                effect,
+                builder -> settings.apply(builder.claims(OffsetFence.in(TABLE))));
+    }
+
+    private void assertAppliedOnce(long messages) {
+        assertThat(database.rows("SELECT order_id, count(*) FROM point_ledger GROUP BY 1 HAVING count(*) > 1"))
+                .as("effects that happened twice")
+                .isEmpty();
+        assertThat(database.effects()).as("effects").isEqualTo(messages);
+        assertThat(database.claims()).as("rows of messages").isZero();
+    }
+
+    private long fence() {
+        return database.count("SELECT coalesce(sum(next_offset), 0)::bigint FROM consumer_offsets");
+    }
+
+    private void rewind() throws Exception {
+        Map<TopicPartition, OffsetAndMetadata> begin = new HashMap<>();
+        broker.ends().keySet().forEach(partition -> begin.put(partition, new OffsetAndMetadata(0)));
+        await().until(() -> broker.members().isEmpty());
+        broker.admin().alterConsumerGroupOffsets(broker.group(), begin).all().get(30, TimeUnit.SECONDS);
+    }
+
+    /** In each partition, the ledger has them in the order of their numbers. */
+    private void assertInOrder(int partitions) {
+        for (int partition = 0; partition < partitions; partition++) {
+            List<String> numbers = database.texts("SELECT split_part(order_id, '-', 2) FROM point_ledger"
+                    + " WHERE order_id LIKE 'p" + partition + "-%' ORDER BY entry");
+            assertThat(numbers.stream().map(Integer::valueOf).toList()).isSorted();
+        }
+    }
+
+    private void publish(int partitions, int count) {
+        List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
+        IntStream.range(0, count)
+                .forEach(number -> IntStream.range(0, partitions)
+                        .forEach(partition -> records.add(
+                                broker.record(partition, "p" + partition + "-" + number, "key-" + number))));
+        broker.publishAll(records);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 50})
+    void aTopicThatIsReadAgainFromTheStartIsAllDuplicates(int maxBatch) throws Exception {
+        broker.create(3);
+        publish(3, 100);
+        try (Running running = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
+            await().until(() -> running.outcomes.size() == 300);
+            broker.awaitNoBacklog();
+            assertThat(running.count(Outcome.Applied.class)).isEqualTo(300);
+            running.stop();
+        }
+        assertThat(database.count("SELECT count(*) FROM consumer_offsets")).isEqualTo(3);
+        assertThat(fence()).isEqualTo(300);
+        assertInOrder(3);
+
+        rewind();
+        try (Running again = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
+            await().until(() -> again.outcomes.size() == 300);
+            broker.awaitNoBacklog();
+            assertThat(again.count(Outcome.Duplicate.class)).isEqualTo(300);
+            publish(3, 1);
+            await().until(() -> again.count(Outcome.Applied.class) == 3);
+            again.stop();
+        }
+        assertThat(database.effects()).isEqualTo(303);
+        assertThat(fence()).isEqualTo(303);
+    }
+
+    @Test
+    void whatAProducerSendsTwiceIsTwoMessages() {
+        broker.create(1);
+        broker.publish("order-1", "order-1");
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.count(Outcome.Applied.class) == 2);
+            running.stop();
+        }
+        assertThat(database.effectsOf("order-1")).isEqualTo(2);
+    }
+
+    /** The poison is of three kinds, of which one does not even reach an attempt. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 64})
+    void poisonIsPassedInItsPlaceAndWhatIsBesideItIsApplied(int maxBatch) throws Exception {
+        broker.create(2);
+        List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (int number = 0; number < 200; number++) {
+            for (int partition = 0; partition < 2; partition++) {
+                String id = "p" + partition + "-" + number;
+                boolean tombstone = number % 50 == 20;
+                records.add(new ProducerRecord<>(
+                        broker.topic(), partition, Broker.bytes("key"), tombstone ? null : Broker.bytes(id)));
+            }
+        }
+        broker.publishAll(records);
+        Effect<Order> effect = (order, db) -> {
+            int number = Integer.parseInt(order.id().substring(3));
+            if (number % 50 == 30 || number == 199) {
+                throw new PermanentFailure("this one never");
+            }
+            return number % 50 == 40
+                    ? order.apply(db).then(Mono.error(new IllegalStateException("not this one")))
+                    : order.apply(db);
+        };
+        try (Running running = start(effect, builder -> builder.maxBatch(maxBatch))) {
+            await().until(() -> running.outcomes.size() == 400);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        int poison = 2 * (4 + 4 + 4 + 1);
+        assertThat(broker.deadLetters()).hasSize(poison);
+        assertAppliedOnce(400 - poison);
+        assertInOrder(2);
+        assertThat(fence()).as("also past the last, which is poison").isEqualTo(400);
+
+        rewind();
+        try (Running again = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
+            await().until(() -> again.outcomes.size() == 400);
+            // A tombstone has no key to be claimed by: it becomes a dead letter again.
+            assertThat(again.count(Outcome.Duplicate.class)).isEqualTo(400 - 8);
+            again.stop();
+        }
+        assertAppliedOnce(400 - poison);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 20})
+    void whoIsStoppedWhileAMessageIsTriedAgainPassesOverNone(int maxBatch) {
+        broker.create(1);
+        publish(1, 200);
+        for (int round = 0; round < 5; round++) {
+            int bad = 20 + 30 * round;
+            AtomicInteger failures = new AtomicInteger();
+            Effect<Order> effect = (order, db) -> {
+                if (order.id().equals("p0-" + bad)) {
+                    failures.incrementAndGet();
+                    return Mono.error(new IllegalStateException("not now"));
+                }
+                return order.apply(db);
+            };
+            try (Running running = start(
+                    effect,
+                    builder -> builder.maxBatch(maxBatch)
+                            .failurePolicy(FailurePolicy.builder()
+                                    .maxAttempts(1_000)
+                                    .backoff(Duration.ofMillis(20), Duration.ofMillis(50))
+                                    .build()))) {
+                await().until(() -> failures.get() > 3);
+                running.stop();
+            }
+            assertThat(fence()).as("not past it").isLessThanOrEqualTo(bad);
+        }
+        try (Running running = start(Order::apply)) {
+            await().until(() -> database.effects() == 200);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertAppliedOnce(200);
+        assertInOrder(1);
+        assertThat(broker.deadLetters()).isEmpty();
+    }
+
+    /** The dead-letter topic takes nothing, because not even an empty record is small enough for it. */
+    @Test
+    void whoIsStoppedBeforeADeadLetterIsStoredPassesOverNone() {
+        broker.create(1);
+        broker.configure(broker.deadLetterTopic(), "max.message.bytes", "20");
+        publish(1, 60);
+        Effect<Order> effect = (order, db) ->
+                order.id().equals("p0-20") ? Mono.error(new PermanentFailure("this one never")) : order.apply(db);
+        UnaryOperator<ConsumerBuilder<Order>> longPauses = builder -> builder.maxBatch(30)
+                .failurePolicy(FailurePolicy.builder()
+                        .backoff(Duration.ofSeconds(2), Duration.ofSeconds(2))
+                        .build());
+        try (Running running = start(effect, longPauses)) {
+            await().until(() -> !running.listener.settleFailures.isEmpty());
+            running.stop();
+        }
+        assertThat(fence()).isEqualTo(20);
+        assertAppliedOnce(20);
+
+        broker.configure(broker.deadLetterTopic(), "max.message.bytes", "1000000");
+        try (Running running = start(effect, builder -> builder.maxBatch(30))) {
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertAppliedOnce(59);
+        assertThat(broker.deadLetters()).isNotEmpty();
+        assertThat(fence()).isEqualTo(60);
+    }
+
+    /** Instances come and go, and effects outlive their partition: some go on while its next owner has begun. */
+    @ParameterizedTest
+    @EnumSource(Protocol.class)
+    void instancesThatComeAndGoAndConnectionsThatBreakLeaveEachMessageAppliedOnceAndInOrder(Protocol protocol) {
+        broker.create(4);
+        Effect<Order> effect = (order, db) -> Mono.delay(Duration.ofMillis(2)).then(order.apply(db));
+        UnaryOperator<ConsumerBuilder<Order>> settings = builder -> builder.maxBatch(10);
+        try (Running one = start(quick(protocol), effect, settings)) {
+            publish(4, 600);
+            await().until(() -> database.effects() > 100);
+            for (int round = 0; round < 2; round++) {
+                long before = database.effects();
+                try (Running two = start(quick(protocol), effect, settings)) {
+                    await().until(() -> !two.outcomes.isEmpty() || database.effects() == 2_400);
+                    database.terminateSessions();
+                    await().until(() -> database.effects() > before + 200 || database.effects() == 2_400);
+                    if (round == 0) {
+                        two.stop();
+                    }
+                }
+            }
+            await().until(() -> database.effects() == 2_400);
+            broker.awaitNoBacklog();
+            one.stop();
+        }
+        assertAppliedOnce(2_400);
+        assertInOrder(4);
+        assertThat(fence()).isEqualTo(2_400);
+        assertThat(broker.deadLetters()).isEmpty();
+    }
+
+    private KafkaOptions.Builder quick(Protocol protocol) {
+        return broker.options(protocol).drainLimit(Duration.ofMillis(50));
+    }
+
+    @Test
+    void aRowThatIsRemovedWhileItRunsCostsNothing() {
+        broker.create(1);
+        Set<String> begun = ConcurrentHashMap.newKeySet();
+        try (Running running = start((order, db) -> {
+            begun.add(order.id());
+            return order.apply(db);
+        })) {
+            publish(1, 50);
+            await().until(() -> running.outcomes.size() == 50);
+            database.run("DELETE FROM consumer_offsets");
+            broker.publish(Broker.ids("later-", 50));
+            await().until(() -> running.outcomes.size() == 100);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertAppliedOnce(100);
+        assertThat(fence()).isEqualTo(100);
+    }
+
+    private String refusal(Running running) {
+        await().until(() -> running.error.get() != null);
+        assertThat(running.error.get()).isInstanceOf(InvalidSetupException.class);
+        return String.valueOf(running.error.get());
+    }
+
+    @Test
+    void aTopicThatIsMadeAnewIsRefusedUntilItIsForgotten() {
+        broker.create(1);
+        publish(1, 30);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 30);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        broker.delete(broker.topic());
+        broker.createTopic(broker.topic(), 1, Map.of());
+        broker.publish(Broker.ids("anew-", 20));
+        try (Running running = start(Order::apply)) {
+            assertThat(refusal(running)).contains(broker.topic(), "made again", "forget");
+        }
+        assertAppliedOnce(30);
+
+        assertThat(OffsetFence.in(TABLE)
+                        .forget(database.direct(), "loyalty", broker.topic())
+                        .block(Duration.ofSeconds(10)))
+                .isEqualTo(1);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> database.effects() == 50);
+            running.stop();
+        }
+        assertAppliedOnce(50);
+    }
+
+    @Test
+    void aTopicThatIsMadeAnewWhileItIsConsumedStopsTheConsumer() {
+        broker.create(1);
+        publish(1, 30);
+        try (Running running =
+                start(broker.options().property("metadata.max.age.ms", 500), Order::apply, builder -> builder)) {
+            await().until(() -> running.outcomes.size() == 30);
+            broker.awaitNoBacklog();
+            broker.delete(broker.topic());
+            broker.createTopic(broker.topic(), 1, Map.of());
+            broker.publish(Broker.ids("anew-", 20));
+            assertThat(refusal(running)).contains(broker.topic(), "made again");
+            assertThat(running.listener.refused).hasSize(1);
+        }
+        assertAppliedOnce(30);
+    }
+
+    @Test
+    void aLogThatEndsBeforeTheFenceIsRefused() {
+        broker.create(1);
+        publish(1, 30);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 30);
+            running.stop();
+        }
+        database.run("UPDATE consumer_offsets SET next_offset = 1000");
+        broker.publish(Broker.ids("order-", 10));
+        try (Running running = start(Order::apply)) {
+            assertThat(refusal(running)).contains(broker.topic() + "-0", "offset 1000", "ends at 40", "forget");
+        }
+        assertAppliedOnce(30);
+    }
+
+    @Test
+    void aTableThatIsMissingOrGoneWithACrashIsRefused() {
+        broker.create(1);
+        database.run("ALTER TABLE consumer_offsets SET UNLOGGED");
+        try (Running running = start(Order::apply)) {
+            assertThat(refusal(running)).contains("consumer_offsets", "UNLOGGED");
+        }
+        database.run("DROP TABLE consumer_offsets");
+        try (Running running = start(Order::apply)) {
+            assertThat(refusal(running)).contains("consumer_offsets", "does not exist", "CREATE TABLE");
+        }
+    }
+
+    @Test
+    void anotherOrderOrIdOrAPlaceForDeadLettersThatCannotBeReplayedIsRefused() {
+        broker.create(1);
+        assertRefused(builder -> builder.orderedBy(Order::customer), "orderedBy");
+        assertRefused(builder -> builder.identifiedBy(Order::id), "identifiedByMessageId()");
+        assertRefused(builder -> builder.deadLetterTable(DeadLetterTable.deadLetters()), "deadLetterTable");
+        try (Running running = Running.start(
+                broker.options().build(),
+                database.pool(6),
+                Order::apply,
+                builder -> builder.claims(OffsetFence.in(TABLE)))) {
+            assertThat(refusal(running)).contains("messageIdFromPosition()");
+        }
+    }
+
+    private void assertRefused(UnaryOperator<ConsumerBuilder<Order>> settings, String sentence) {
+        assertThatThrownBy(() -> settings.apply(consumer()).build(database.pool(6)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining(sentence)
+                .hasMessageContaining("consumer_offsets");
+    }
+
+    private static ConsumerBuilder<Order> consumer() {
+        return IdempotentConsumer.<Order>named("loyalty")
+                .lanes(4)
+                .identifiedByMessageId()
+                .effect(Order::apply)
+                .claims(OffsetFence.in(TABLE));
+    }
+
+    @Test
+    void aMessageThatComesFromNoTopicIsRefused() {
+        IdempotentConsumer<Order> consumer = consumer().build(database.pool(6));
+        assertThatThrownBy(() -> consumer.process(Delivery.of("topic:0:7", Order.of("a")))
+                        .block(Duration.ofSeconds(10)))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("process would pass over");
+        assertThatThrownBy(() -> consumer.claimInTransaction("topic:0:7").block(Duration.ofSeconds(10)))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("claimInTransaction would pass over");
+        assertThat(database.effects()).isZero();
+    }
+
+    @Test
+    void aFenceGivesWayToAClaimTableAndBack() throws Exception {
+        broker.create(1);
+        publish(1, 20);
+        for (int round = 0; round < 4; round++) {
+            Claims claims = round % 2 == 0 ? OffsetFence.in(TABLE) : Claims.in(ClaimTable.processedMessages());
+            try (Running running = Running.start(
+                    broker.options().messageIdFromPosition().build(),
+                    database.pool(6),
+                    Order::apply,
+                    builder -> builder.claims(claims))) {
+                broker.awaitNoBacklog();
+                broker.publish(Broker.ids("round-" + round + "-", 20));
+                int expected = 20 * (round + 2);
+                await().until(() -> database.effects() == expected);
+                broker.awaitNoBacklog();
+                running.stop();
+            }
+        }
+        assertThat(database.rows("SELECT order_id, count(*) FROM point_ledger GROUP BY 1 HAVING count(*) > 1"))
+                .isEmpty();
+    }
+}
