@@ -399,6 +399,31 @@ class OffsetFenceTest {
         }
     }
 
+    /** What docs/security.md says is enough. */
+    @Test
+    void aRoleWithoutTheRightToDeleteHasAllThatIsNeeded() {
+        String role = "fenced_" + System.nanoTime();
+        database.run("""
+                CREATE ROLE %1$s LOGIN PASSWORD 'secret';
+                GRANT USAGE ON SCHEMA public TO %1$s;
+                GRANT SELECT, INSERT, UPDATE ON consumer_offsets TO %1$s;
+                GRANT SELECT, INSERT, UPDATE ON balances TO %1$s;
+                GRANT INSERT ON point_ledger TO %1$s""".formatted(role));
+        broker.create(1);
+        publish(1, 10);
+        try (Running running = Running.start(
+                broker.options().messageIdFromPosition().build(),
+                database.pool(6, database.configuration().username(role).password("secret")),
+                Order::apply,
+                builder -> builder.claims(OffsetFence.in(TABLE)))) {
+            await().until(() -> running.count(Outcome.Applied.class) == 10);
+            running.stop();
+        }
+        assertAppliedOnce(10);
+        database.closePools();
+        database.run("DROP OWNED BY %1$s; DROP ROLE %1$s".formatted(role));
+    }
+
     @Test
     void anotherOrderOrIdOrAPlaceForDeadLettersThatCannotBeReplayedIsRefused() {
         broker.create(1);

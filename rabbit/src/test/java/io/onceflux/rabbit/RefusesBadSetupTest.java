@@ -9,19 +9,24 @@ import com.rabbitmq.client.Command;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.TrafficListener;
+import io.onceflux.Claims;
 import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
+import io.onceflux.MessageKey;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
 import io.onceflux.services.RabbitService;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import reactor.core.publisher.Mono;
 
 /** A wrong set-up is one clear sentence, and no message is taken. */
 class RefusesBadSetupTest {
@@ -284,5 +289,43 @@ class RefusesBadSetupTest {
                     .anySatisfy(warning -> assertThat(warning).contains("prefetch 1", "8 lanes"));
             running.stop();
         }
+    }
+
+    /** Such as an offset fence: in a queue no message has a place, and those before one would pass for seen. */
+    @Test
+    void claimsThatFollowTheOrderOfALog() {
+        broker.declare();
+        Claims places = new Claims() {
+            @Override
+            public Mono<List<String>> verify(io.r2dbc.spi.Connection connection, String consumer) {
+                return Mono.just(List.of());
+            }
+
+            @Override
+            public Mono<Set<MessageKey>> claim(
+                    io.r2dbc.spi.Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+                return Mono.just(Set.copyOf(keys));
+            }
+
+            @Override
+            public boolean followSource() {
+                return true;
+            }
+
+            @Override
+            public String toString() {
+                return "a fence";
+            }
+        };
+        broker.publish("order-1");
+        try (Running running = Running.start(
+                broker.options().build(), database.pool(6), Order::apply, builder -> builder.claims(places))) {
+            await().until(() -> running.error.get() != null);
+            assertThat(running.error.get())
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessageContaining("a fence")
+                    .hasMessageContaining("a queue has none");
+        }
+        assertThat(database.effects()).isZero();
     }
 }
