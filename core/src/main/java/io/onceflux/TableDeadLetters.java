@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.onceflux.postgres.DeadLetterRow;
 import io.onceflux.postgres.DeadLetterTable;
+import io.onceflux.postgres.UnfitTableException;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Clock;
@@ -35,10 +36,13 @@ final class TableDeadLetters {
         this.settings = settings;
     }
 
-    /** Does once, and rolls back, all that will have to be done with the table. */
+    /** Looks whether a crash empties the table; does once, and rolls back, all that will have to be done with it. */
     Mono<Void> verify() {
-        return transactions.inRolledBackTransaction(
-                connection -> trial(connection).onErrorMap(this::isAboutTheTable, this::unfit));
+        return transactions.inRolledBackTransaction(connection -> table.requireLogged(connection)
+                .onErrorMap(
+                        UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
+                .then(Mono.defer(() -> trial(connection)))
+                .onErrorMap(this::isAboutTheTable, this::unfit));
     }
 
     private Mono<Void> trial(Connection connection) {
@@ -82,6 +86,9 @@ final class TableDeadLetters {
     }
 
     private boolean isAboutTheTable(Throwable error) {
+        if (error instanceof InvalidSetupException) {
+            return false; // It says what to change already.
+        }
         R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
         FailureKind kind = fromDatabase == null ? null : SqlStates.kindOf(fromDatabase);
         return kind != FailureKind.INFRASTRUCTURE

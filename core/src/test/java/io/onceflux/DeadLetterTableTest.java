@@ -295,6 +295,37 @@ class DeadLetterTableTest {
         database.assertAppliedOnce(0);
     }
 
+    @Test
+    void anUnloggedTableIsRefusedAtTheStart() {
+        DeadLetterTable unlogged = DeadLetterTable.named("Not logged");
+        unlogged.create(pool).block(LIMIT);
+        database.run("ALTER TABLE \"Not logged\" SET UNLOGGED");
+        IdempotentConsumer<Order> consumer = consumer(builder -> builder.deadLetterTable(unlogged));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        "Table Not logged is UNLOGGED: a crash of PostgreSQL empties it, and the messages in it have left their"
+                                + " source. Make it permanent: ALTER TABLE \"Not logged\" SET LOGGED;");
+        database.run("ALTER TABLE \"Not logged\" SET LOGGED");
+        handle(consumer, "1");
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void aTableWithAnUnloggedPartitionIsRefusedAtTheStart() {
+        database.run("""
+                CREATE TABLE parted (LIKE dead_letters INCLUDING ALL EXCLUDING INDEXES) PARTITION BY LIST (consumer);
+                CREATE UNLOGGED TABLE parted_loyalty PARTITION OF parted FOR VALUES IN ('loyalty')""");
+        IdempotentConsumer<Order> consumer =
+                consumer(builder -> builder.deadLetterTable(DeadLetterTable.named("parted")));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageStartingWith("Table parted is UNLOGGED")
+                .hasMessageEndingWith("ALTER TABLE parted_loyalty SET LOGGED;");
+    }
+
     @ParameterizedTest
     @ValueSource(
             strings = {

@@ -55,6 +55,20 @@ public final class DeadLetterTable {
     }
 
     /**
+     * Looks whether the table outlives a crash of PostgreSQL.
+     *
+     * @return completes if it does, or is not there; {@link UnfitTableException} with a sentence that says what to change
+     */
+    public Mono<Void> requireLogged(Connection connection) {
+        return sql.unlogged(connection)
+                .flatMap(unlogged -> Mono.<Void>error(() -> new UnfitTableException(
+                        ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and the messages in it have left their source."
+                                        + " Make it permanent: ALTER TABLE %s SET LOGGED;")
+                                .formatted(this, unlogged))))
+                .then();
+    }
+
+    /**
      * Stores a dead letter, or renews it if the consumer has one with that key already.
      *
      * @return its number, once it is written in the caller's transaction; {@link UnfitTableException} if a rule or trigger of the

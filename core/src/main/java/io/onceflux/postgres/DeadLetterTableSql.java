@@ -48,6 +48,16 @@ final class DeadLetterTableSql {
                 """.formatted(name);
     }
 
+    /** The quoted name of what a crash of PostgreSQL empties: the table, or a partition of it; empty if nothing. */
+    Mono<String> unlogged(Connection connection) {
+        return Queries.rows(connection, """
+                        SELECT oid::regclass::text AS name FROM pg_class
+                        WHERE relpersistence = 'u' AND (oid = to_regclass($1)
+                            OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
+                        ORDER BY name LIMIT 1""", row -> get(row, "name", String.class), name)
+                .next();
+    }
+
     /** The number of the row; empty if a rule or trigger took the row away. */
     Mono<Long> store(Connection inTransaction, DeadLetterRow row) {
         String sql = """
