@@ -12,13 +12,18 @@ final class SqlStates {
     /** feature_not_supported: "cached plan must not change result type", once a connection; but also what is never supported. */
     static final String STALE_PLAN = "0A000";
 
+    static final String NOT_UNIQUE = "23505";
+
+    /** invalid_column_reference: ON CONFLICT without its unique index. */
+    static final String NO_UNIQUE_INDEX = "42P10";
+
     private static final Set<String> CONFLICTS = Set.of(
             "40001", // serialization_failure
             "40P01", // deadlock_detected
             LOCK_NOT_AVAILABLE,
             STALE_PLAN);
 
-    private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of("23505", "23P01");
+    private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of(NOT_UNIQUE, "23P01");
 
     private static final Set<String> INFRASTRUCTURE = Set.of(
             "25006", // read_only_sql_transaction: a failover left us on a standby
@@ -39,7 +44,7 @@ final class SqlStates {
             "42704", // undefined_object, such as a type
             "42804", // datatype_mismatch: a column has another type than the statement expects
             "42883", // undefined_function; also an operator that does not exist for these types
-            "42P10", // invalid_column_reference: ON CONFLICT without its unique index
+            NO_UNIQUE_INDEX,
             "3F000"); // invalid_schema_name
 
     private static final Set<String> PERMANENT_CLASSES = Set.of("22", "23", "42");

@@ -29,6 +29,14 @@ class ClaimTableTest {
                 .startsWith("CREATE TABLE IF NOT EXISTS \"S\".\"In\"\"box\" (");
     }
 
+    @Test
+    void aNameMadeFromALongOneIsCutBetweenCharactersAndStaysApartFromThoseThatBeginAlike() {
+        assertThat(new Identifier("letters").with("_key").name()).isEqualTo("letters_key");
+        Identifier one = new Identifier("\uD83D\uDE00".repeat(15) + "a").with("_key");
+        Identifier other = new Identifier("\uD83D\uDE00".repeat(15) + "b").with("_key");
+        assertThat(one.name()).matches("(\uD83D\uDE00){12}_[0-9a-f]{8}_key").isNotEqualTo(other.name());
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"", " ", "a\0b", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"})
     void aNameThatPostgresCouldNotTakeLiterallyIsRefused(String name) {
