@@ -6,7 +6,6 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Duration;
-import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -109,13 +108,12 @@ final class StartupCheck {
 
     /**
      * Shows what no catalogue does: rights beyond the table, triggers and rules that put the row elsewhere. That this key is too
-     * long for the column or has no partition says nothing about others.
+     * long or has no partition says nothing about others.
      */
     private Mono<Void> tryClaim() {
         return transactions
-                .inRolledBackTransaction(connection -> claims.claim(
-                                connection, List.of(Probe.nobodysKey(settings)), settings.lockTimeout())
-                        .flatMap(fresh -> fresh.isEmpty() ? Mono.error(notStored()) : Mono.empty()))
+                .inRolledBackTransaction(connection -> Probe.claimNobodys(claims, settings, connection)
+                        .flatMap(isStored -> isStored ? Mono.empty() : Mono.error(notStored())))
                 .onErrorResume(MissingPartitionException.class, error -> Mono.empty())
                 .onErrorResume(Probe::isTooLong, error -> Mono.empty());
     }
