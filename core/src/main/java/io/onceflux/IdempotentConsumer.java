@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import static io.onceflux.Require.given;
+
 import io.onceflux.StartupCheck.PendingException;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
@@ -96,7 +98,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     of a claim table. At most 100 characters.
      */
     public static <T> ConsumerBuilder<T> named(String consumer) {
-        return new ConsumerBuilder<>(consumer);
+        return new ConsumerBuilder<>(given("the consumer's name", consumer));
     }
 
     /** The consumer's name. */
@@ -187,7 +189,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     return whileRunning(handle(delivery, attempts::within)
                             .doOnNext(this::noteForHealth)
                             .flatMap(outcome -> outcome.isDone()
-                                    ? settling.settle(delivery, outcome.settlement())
+                                    ? settling.settle(delivery, outcome.settlement(), delivery::isCurrent)
                                             .thenReturn(outcome)
                                     : Mono.just(outcome)));
                 })
@@ -238,6 +240,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     {@link IllegalStateException} without a transaction, because the claim would stand alone, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
+        if (messageId == null) {
+            throw new IllegalArgumentException("messageId must not be null");
+        }
         return CallersTransaction.isActive()
                 .flatMap(inTransaction -> {
                     if (!inTransaction) {
@@ -307,7 +312,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * @return completes when nothing runs any more
      */
     public Mono<Void> stop(Duration limit) {
-        return lifecycle.stop(limit).doOnSubscribe(subscription -> health.stopped());
+        return lifecycle.stop(given("limit", limit)).doOnSubscribe(subscription -> health.stopped());
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import io.r2dbc.spi.R2dbcException;
+import io.r2dbc.spi.R2dbcRollbackException;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -32,6 +33,8 @@ final class SqlStates {
             "57P02", // crash_shutdown
             "57P03", // cannot_connect_now
             "57P05"); // idle_session_timeout
+
+    private static final String TRANSACTION_ROLLBACK = "40";
 
     private static final Set<String> SHUT_DOWN = Set.of("57P01", "57P02", "57P03");
 
@@ -86,6 +89,13 @@ final class SqlStates {
                 && !classOf(state).equals("57")
                 && !classOf(state).equals("58")
                 && !classOf(state).equals("XX");
+    }
+
+    /** Whether COMMIT was answered with ROLLBACK: a statement had failed, and nobody heeded it. No SQLSTATE comes with that. */
+    static boolean isRolledBackForASwallowedError(Throwable error) {
+        R2dbcRollbackException rollback = Causes.find(error, R2dbcRollbackException.class);
+        String state = rollback == null ? null : rollback.getSqlState();
+        return rollback != null && (state == null || !classOf(state).equals(TRANSACTION_ROLLBACK));
     }
 
     /** Whether the server says that it, or this session of it, was told to end: no statement brings that about by itself. */

@@ -7,6 +7,9 @@ record Identifier(String name) {
     private static final int LONGEST_BYTES = 63;
 
     Identifier {
+        if (name == null) {
+            throw new IllegalArgumentException("a schema, table or column name must not be null");
+        }
         if (name.isBlank()) {
             throw new IllegalArgumentException("a table or column name must not be blank");
         }

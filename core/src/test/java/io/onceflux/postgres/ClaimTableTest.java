@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Objects;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -43,6 +45,21 @@ class ClaimTableTest {
         assertThatThrownBy(() -> ClaimTable.named(name)).isInstanceOf(IllegalArgumentException.class);
         assertThatThrownBy(() -> ClaimTable.named("t").withKeyColumn(name))
                 .isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Test
+    @SuppressWarnings("NullAway") // as from code without annotations
+    void aNameThatIsNullIsRefusedWithASentence() {
+        for (ThrowingCallable call : List.<ThrowingCallable>of(
+                () -> ClaimTable.named(null),
+                () -> ClaimTable.named("t").inSchema(null),
+                () -> ClaimTable.named("t").withOneColumnKey(null),
+                () -> DeadLetterTable.named(null),
+                () -> DeadLetterTable.deadLetters().inSchema(null))) {
+            assertThatThrownBy(call)
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage("a schema, table or column name must not be null");
+        }
     }
 
     @Test
