@@ -143,8 +143,7 @@ final class Attempts<T> {
                 return Mono.firstWithSignal(Mono.delay(pause).then(), lifecycle.stopRequested())
                         .thenReturn(List.of());
             }
-            return part.messages().stream()
-                            .allMatch(message -> message.delivery().isCurrent())
+            return part.messages().stream().allMatch(Message::isCurrent)
                     ? attempt(work, part, budget)
                     : Mono.fromSupplier(() -> withoutLost(work, part));
         });
@@ -268,7 +267,7 @@ final class Attempts<T> {
             Verdict verdict,
             Throwable error) {
         long next = now() + verdict.pause().toMillis();
-        if (part.messages().stream().anyMatch(message -> !message.delivery().isCurrent())) {
+        if (part.messages().stream().anyMatch(message -> !message.isCurrent())) {
             return withoutLost(work, part);
         }
         if (verdict.next() == Verdict.Next.GIVE_UP || (budget != null && budget.isOverAfter(verdict.pause()))) {
@@ -306,6 +305,10 @@ final class Attempts<T> {
 
     private static String reasonOf(Throwable error) {
         PermanentFailure judged = Causes.find(error, PermanentFailure.class);
+        if (judged == null && SqlStates.isRolledBackForASwallowedError(error)) {
+            return "the effect has swallowed the error of a statement, after which PostgreSQL commits nothing: let the error through,"
+                    + " or go back to a savepoint";
+        }
         Throwable told = judged != null ? judged : Causes.root(error);
         String message = Causes.messageOf(told);
         return judged != null && message != null

@@ -98,6 +98,9 @@ public final class ConsumerBuilder<T> {
      * Group commit: a lane takes up to so many of the messages that have queued up while it was busy, and claims and applies them in
      * one transaction. Nothing waits for a batch to fill. Messages that fail in a batch are tried again in smaller ones, until the one
      * at fault stands alone. Default 1, a transaction for each message; with {@link #batchEffect} 256. At most 10,000.
+     *
+     * <p>The messages of a batch share the transaction: what the effect of one sets for it ({@code SET LOCAL}, {@code SET TRANSACTION},
+     * {@code set_config(..., true)}) the effects of the next ones see.
      */
     public ConsumerBuilder<T> maxBatch(int messages) {
         this.maxBatch = messages;
@@ -194,7 +197,10 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** How long {@link IdempotentConsumer#process} may try, and a replay of {@link IdempotentConsumer#deadLetters} with each letter. Default 30 s. */
+    /**
+     * How long {@link IdempotentConsumer#process} may try, and a replay of {@link IdempotentConsumer#deadLetters} with each letter. Where
+     * the server does not answer, the outcome comes up to a second later; a COMMIT that was sent is waited for. Default 30 s.
+     */
     public ConsumerBuilder<T> processBudget(Duration budget) {
         this.processBudget = given("processBudget", budget);
         return this;

@@ -63,7 +63,7 @@ final class ConsumerPipeline<T> {
         return Flux.defer(() -> {
             List<Message<T>> messages = batch.items();
             long start = System.nanoTime();
-            messages.forEach(message -> message.delivery().handlingBegins());
+            messages.forEach(Message::handlingBegins);
             Worklist<T> work = attempts.worklist(messages);
             return attempts.steps(work)
                     .concatMap(
@@ -75,8 +75,7 @@ final class ConsumerPipeline<T> {
                         attempts.close(work);
                         messages.forEach(this::dropped);
                     })
-                    .doFinally(end ->
-                            messages.forEach(message -> message.delivery().handlingEnded()));
+                    .doFinally(end -> messages.forEach(Message::handlingEnded));
         });
     }
 
@@ -103,17 +102,19 @@ final class ConsumerPipeline<T> {
             }
             if (outcome == null) {
                 settings.listener().onDropped(delivery);
-                return letGo(delivery);
+                return letGo(message);
             }
             settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
-            return settling.settle(delivery, outcome.settlement()).thenReturn(outcome);
+            return settling.settle(delivery, outcome.settlement(), message::isCurrent)
+                    .thenReturn(outcome);
         });
     }
 
     /** Leaves a message that has no outcome to redelivery. */
-    private Mono<Outcome> letGo(Delivery<T> delivery) {
-        return delivery.isCurrent()
-                ? settling.settle(delivery, Settlement.requeue()).then(Mono.empty())
+    private Mono<Outcome> letGo(Message<T> message) {
+        return message.isCurrent()
+                ? settling.settle(message.delivery(), Settlement.requeue(), message::isCurrent)
+                        .then(Mono.empty())
                 : Mono.empty();
     }
 

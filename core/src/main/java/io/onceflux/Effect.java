@@ -19,8 +19,12 @@ public interface Effect<T> {
      * event loop): it must not block. It may be called again for the same message after a rollback, so it must do nothing
      * outside the database that may not happen twice.
      *
-     * <p>It must not change the session ({@code SET} without {@code LOCAL}): that stays on the pooled connection. That a Spring
-     * transaction which joins this one is marked rollback-only is not seen; signal an error instead.
+     * <p>It must not change the session ({@code SET} without {@code LOCAL}): that stays on the pooled connection. With
+     * {@link ConsumerBuilder#maxBatch} above 1 it must not change the transaction either ({@code SET LOCAL}, {@code SET TRANSACTION},
+     * {@code set_config(..., true)}) in a way that the next messages must not see: they share it.
+     *
+     * <p>That a Spring transaction which joins this one is marked rollback-only is not seen; signal an error instead. One that does not
+     * join, such as with {@code PROPAGATION_REQUIRES_NEW}, commits on its own, outside of this one: once an attempt, not once.
      *
      * @param payload the message
      * @param db a client over the transaction's own connection. It works without the Reactor context, cannot commit or roll

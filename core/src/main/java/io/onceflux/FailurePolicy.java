@@ -45,6 +45,7 @@ public record FailurePolicy(
         positive("conflictTimeout", conflictTimeout);
         positive("quarantineAfter", quarantineAfter);
         positive("alarmAfter", alarmAfter);
+        given("classifier", classifier);
         for (FailureKind kind : FailureKind.values()) {
             Backoff backoff = backoffs.get(kind);
             if (kind == FailureKind.PERMANENT) {
@@ -135,7 +136,7 @@ public record FailurePolicy(
 
         /** Sets {@link FailurePolicy#classifier}. */
         public Builder classifying(Function<Throwable, @Nullable FailureKind> ownClassifier) {
-            this.classifier = ownClassifier;
+            this.classifier = given("classifying", ownClassifier);
             return this;
         }
 

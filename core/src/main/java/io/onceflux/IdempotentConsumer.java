@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import static io.onceflux.Require.given;
+
 import io.onceflux.StartupCheck.PendingException;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
@@ -98,7 +100,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     of a claim table. At most 100 characters.
      */
     public static <T> ConsumerBuilder<T> named(String consumer) {
-        return new ConsumerBuilder<>(consumer);
+        return new ConsumerBuilder<>(given("the consumer's name", consumer));
     }
 
     /** The consumer's name. */
@@ -195,7 +197,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     return whileRunning(handle(delivery, attempts::within)
                             .doOnNext(this::noteForHealth)
                             .flatMap(outcome -> outcome.isDone()
-                                    ? settling.settle(delivery, outcome.settlement())
+                                    ? settling.settle(delivery, outcome.settlement(), delivery::isCurrent)
                                             .thenReturn(outcome)
                                     : Mono.just(outcome)));
                 })
@@ -254,6 +256,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *     {@linkplain Claims#followSource follow a source}, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
+        if (messageId == null) {
+            throw new IllegalArgumentException("messageId must not be null");
+        }
         return CallersTransaction.isActive()
                 .flatMap(inTransaction -> {
                     if (claims.followSource()) {
@@ -326,7 +331,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * @return completes when nothing runs any more
      */
     public Mono<Void> stop(Duration limit) {
-        return lifecycle.stop(limit).doOnSubscribe(subscription -> health.stopped());
+        return lifecycle.stop(given("limit", limit)).doOnSubscribe(subscription -> health.stopped());
     }
 
     @Override

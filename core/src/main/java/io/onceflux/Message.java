@@ -2,6 +2,8 @@ package io.onceflux;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A delivery whose key has been looked for.
@@ -11,21 +13,61 @@ import org.jspecify.annotations.Nullable;
  * @param unusable why it cannot be handled: no usable key, payload or lane; or null
  * @param order equal for messages with an equal ordering key; by it the lane is chosen
  * @param accounted whether the listener has been told what became of it
+ * @param warned whether it has been logged that its source cannot say whether it is current
  */
 record Message<T>(
         Delivery<T> delivery,
         @Nullable MessageKey key,
         @Nullable Throwable unusable,
         int order,
-        AtomicBoolean accounted) {
+        AtomicBoolean accounted,
+        AtomicBoolean warned) {
+
+    private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
 
     Message(Delivery<T> delivery, @Nullable MessageKey key, @Nullable Throwable unusable, int order) {
-        this(delivery, key, unusable, order, new AtomicBoolean());
+        this(delivery, key, unusable, order, new AtomicBoolean(), new AtomicBoolean());
     }
 
     /** True once: for who tells the listener what became of the message, its outcome or that it is left to redelivery. */
     boolean account() {
         return accounted.compareAndSet(false, true);
+    }
+
+    /** {@link Delivery#isCurrent}; a source that throws instead is taken for one that can still be answered. */
+    boolean isCurrent() {
+        try {
+            return delivery.isCurrent();
+        } catch (Throwable e) { // An Error too: it would end the flux.
+            if (warned.compareAndSet(false, true)) {
+                logThrown("isCurrent", e);
+            }
+            return true;
+        }
+    }
+
+    void handlingBegins() {
+        tell("handlingBegins", delivery::handlingBegins);
+    }
+
+    void handlingEnded() {
+        tell("handlingEnded", delivery::handlingEnded);
+    }
+
+    private void tell(String call, Runnable source) {
+        try {
+            source.run();
+        } catch (Throwable e) {
+            logThrown(call, e);
+        }
+    }
+
+    private void logThrown(String call, Throwable error) {
+        log.warn(
+                "{} of the delivery of message {} threw: {}",
+                call,
+                key == null ? "without a usable key" : Printable.text(key.toString()),
+                Printable.error(error));
     }
 
     int lane(int lanes) {

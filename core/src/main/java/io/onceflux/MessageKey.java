@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The unit of "once": a consumer and the id of a message, compared byte by byte.
@@ -43,20 +44,29 @@ public record MessageKey(String consumer, String id) {
 
     /** Throws {@link PermanentFailure} for an id that cannot be a key. */
     static void refuseUnusable(String id) {
-        if (id.isBlank()) {
-            throw new PermanentFailure("the message id is " + (id.isEmpty() ? "empty" : "blank"));
+        String fault = faultOf(id);
+        if (fault != null) {
+            throw new PermanentFailure("the message id " + fault);
         }
-        for (int i = 0; i < id.length(); i++) {
-            char c = id.charAt(i);
+    }
+
+    /** Why a text cannot be a part of a key; null if it can. */
+    static @Nullable String faultOf(String part) {
+        if (part.isBlank()) {
+            return part.isEmpty() ? "is empty" : "is blank";
+        }
+        for (int i = 0; i < part.length(); i++) {
+            char c = part.charAt(i);
             if (c == 0) {
-                throw new PermanentFailure("the message id has a NUL character at index " + i);
+                return "has a NUL character at index " + i;
             }
-            if (Character.isHighSurrogate(c) && i + 1 < id.length() && Character.isLowSurrogate(id.charAt(i + 1))) {
+            if (Character.isHighSurrogate(c) && i + 1 < part.length() && Character.isLowSurrogate(part.charAt(i + 1))) {
                 i++;
             } else if (Character.isSurrogate(c)) {
-                throw new PermanentFailure("the message id has an unpaired surrogate at index " + i);
+                return "has an unpaired surrogate at index " + i;
             }
         }
+        return null;
     }
 
     private static String sha256(byte[] utf8) {

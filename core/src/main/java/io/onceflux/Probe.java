@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import io.onceflux.postgres.UnstorableIdException;
+import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
@@ -8,6 +10,9 @@ import reactor.util.retry.Retry;
 
 /** Asks the database whether it takes writes: a claim that nobody else makes, in a transaction that is rolled back. */
 final class Probe {
+
+    /** So many random characters no message has by chance. */
+    private static final int SURELY_NOBODYS = 9;
 
     private final Settings settings;
     private final Transactions transactions;
@@ -52,14 +57,34 @@ final class Probe {
     }
 
     private Mono<Void> write() {
-        return Mono.defer(() -> {
-            MessageKey key = nobodysKey(settings);
-            return transactions
-                    .inRolledBackTransaction(connection -> claims.tryOut(connection, key, settings.lockTimeout())
-                            .then())
-                    .timeout(settings.controlLimit())
-                    .onErrorResume(Probe::isTooLong, error -> Mono.empty());
-        });
+        return Mono.defer(() -> transactions
+                .inRolledBackTransaction(
+                        connection -> claimNobodys(claims, settings, connection).then())
+                .timeout(settings.controlLimit())
+                .onErrorResume(Probe::isTooLong, error -> Mono.empty()));
+    }
+
+    /**
+     * Claims a key that no message has, whichever length of it fits into the key column.
+     *
+     * @return whether the row is there; taken for there if the key is so short that a message may have it
+     */
+    static Mono<Boolean> claimNobodys(Claims claims, Settings settings, Connection inTransaction) {
+        return claimNobodys(claims, settings, inTransaction, nobodysKey(settings));
+    }
+
+    private static Mono<Boolean> claimNobodys(
+            Claims claims, Settings settings, Connection inTransaction, MessageKey key) {
+        int length = key.id().length();
+        return claims.tryOut(inTransaction, key, settings.lockTimeout())
+                .map(stored -> stored || length < SURELY_NOBODYS)
+                .onErrorResume(
+                        error -> length > 1 && Causes.has(error, UnstorableIdException.class),
+                        error -> claimNobodys(
+                                claims,
+                                settings,
+                                inTransaction,
+                                new MessageKey(key.consumer(), key.id().substring(0, length / 2))));
     }
 
     /** A key that no message has. Not from UUID.randomUUID: its SecureRandom reads a file, and this may be an event loop. */
@@ -68,7 +93,7 @@ final class Probe {
         return new MessageKey(settings.consumer(), new UUID(random.nextLong(), random.nextLong()).toString());
     }
 
-    /** Whether the key column is too short for {@link #nobodysKey}; the database has answered all the same. */
+    /** Whether a key is too long for where claims are kept, as the database says; it has answered all the same. */
     static boolean isTooLong(Throwable error) {
         return "22001".equals(SqlStates.stateOf(error));
     }

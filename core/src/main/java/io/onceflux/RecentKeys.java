@@ -40,14 +40,19 @@ public final class RecentKeys {
      *
      * @param maximum how many at most, from 1 to 100 million; a key takes about 150 bytes and its own length
      * @param timeToLive how long each, from 1 ms to 365 days
-     * @throws InvalidSetupException for a value that is out of range
+     * @throws InvalidSetupException for a value that is out of range, and without Caffeine
      */
     public static RecentKeys of(long maximum, Duration timeToLive) {
         that(
                 maximum >= 1 && maximum <= 100_000_000,
                 "the maximum of RecentKeys must be from 1 to 100000000, but is " + maximum);
         positive("timeToLive", given("timeToLive", timeToLive));
-        return new RecentKeys(maximum, timeToLive);
+        try {
+            return new RecentKeys(maximum, timeToLive);
+        } catch (NoClassDefFoundError e) {
+            throw new InvalidSetupException(
+                    "RecentKeys needs Caffeine on the class path: add com.github.ben-manes.caffeine:caffeine", e);
+        }
     }
 
     boolean contains(MessageKey key) {

@@ -26,6 +26,7 @@ final class Require {
     }
 
     static void positive(String property, Duration value) {
+        given(property, value);
         that(
                 value.compareTo(LEAST) >= 0 && value.compareTo(LONGEST) <= 0,
                 "%s must be from 1 ms to %d days, but is %s".formatted(property, LONGEST.toDays(), value));

@@ -28,11 +28,11 @@ record Settings(
     static final int MOST_IN_FLIGHT = 1_000_000;
 
     Settings {
-        that(!consumer.isBlank(), "the consumer's name must not be blank");
+        String fault = MessageKey.faultOf(consumer);
+        that(fault == null, "the consumer's name cannot be stored: it " + fault);
         that(
-                consumer.length() <= LONGEST_NAME && consumer.indexOf(0) < 0,
-                "the consumer's name must have at most %d characters and no NUL, but is '%s'"
-                        .formatted(LONGEST_NAME, consumer));
+                consumer.length() <= LONGEST_NAME,
+                "the consumer's name must have at most %d characters, but is '%s'".formatted(LONGEST_NAME, consumer));
         positive("lanes", lanes);
         positive("maxBatch", maxBatch);
         atMost("maxBatch", maxBatch, MOST_IN_A_BATCH);
@@ -40,6 +40,10 @@ record Settings(
         atMost("maxInFlight", maxInFlight, MOST_IN_FLIGHT);
         positive("timeLimit", timeLimit);
         positive("lockTimeout", lockTimeout);
+        that(
+                lockTimeout.toMillis() <= Integer.MAX_VALUE,
+                "lockTimeout must be at most %s, PostgreSQL's limit, but is %s"
+                        .formatted(Duration.ofMillis(Integer.MAX_VALUE), lockTimeout));
         positive("controlLimit", controlLimit);
         positive("settleLimit", settleLimit);
         positive("startLimit", startLimit);

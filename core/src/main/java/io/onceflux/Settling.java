@@ -3,6 +3,7 @@ package io.onceflux;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 import reactor.util.retry.Retry;
@@ -23,13 +24,14 @@ final class Settling {
     /**
      * Settles a delivery.
      *
+     * @param isCurrent whether it can still be answered
      * @return completes when the broker has been told, or will not be. A dead letter is tried again until it is stored, as
      *     long as the delivery is current and the consumer is not stopping: giving it up would lose the message.
      */
-    Mono<Void> settle(Delivery<?> delivery, Settlement settlement) {
+    Mono<Void> settle(Delivery<?> delivery, Settlement settlement, BooleanSupplier isCurrent) {
         return Mono.defer(() -> {
             AtomicBoolean ended = new AtomicBoolean();
-            return told(ended, delivery, settlement)
+            return told(ended, delivery, settlement, isCurrent)
                     .doOnSuccess(done -> {
                         if (ended.compareAndSet(false, true)) {
                             settings.listener().onSettled(delivery, settlement);
@@ -51,11 +53,12 @@ final class Settling {
         }
     }
 
-    private Mono<Void> told(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement) {
+    private Mono<Void> told(
+            AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, BooleanSupplier isCurrent) {
         Mono<Void> once = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(delivery, settlement)));
         return settlement instanceof Settlement.DeadLetter
-                ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure ->
-                        nextTry(ended, delivery, settlement, failure.failure(), (int) failure.totalRetries() + 1))))
+                ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure -> nextTry(
+                        ended, delivery, settlement, isCurrent, failure.failure(), (int) failure.totalRetries() + 1))))
                 : once;
     }
 
@@ -73,8 +76,13 @@ final class Settling {
     }
 
     private Mono<Long> nextTry(
-            AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error, int failures) {
-        if (!delivery.isCurrent()) {
+            AtomicBoolean ended,
+            Delivery<?> delivery,
+            Settlement settlement,
+            BooleanSupplier isCurrent,
+            Throwable error,
+            int failures) {
+        if (!isCurrent.getAsBoolean()) {
             return Mono.error(error);
         }
         settings.listener().onSettleFailed(delivery, settlement, error);

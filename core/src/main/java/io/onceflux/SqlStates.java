@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import io.r2dbc.spi.R2dbcException;
+import io.r2dbc.spi.R2dbcRollbackException;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -12,13 +13,18 @@ final class SqlStates {
     /** feature_not_supported: "cached plan must not change result type", once a connection; but also what is never supported. */
     static final String STALE_PLAN = "0A000";
 
+    static final String NOT_UNIQUE = "23505";
+
+    /** invalid_column_reference: ON CONFLICT without its unique index. */
+    static final String NO_UNIQUE_INDEX = "42P10";
+
     private static final Set<String> CONFLICTS = Set.of(
             "40001", // serialization_failure
             "40P01", // deadlock_detected
             LOCK_NOT_AVAILABLE,
             STALE_PLAN);
 
-    private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of("23505", "23P01");
+    private static final Set<String> CONFLICTS_UNDER_SNAPSHOT = Set.of(NOT_UNIQUE, "23P01");
 
     private static final Set<String> INFRASTRUCTURE = Set.of(
             "25006", // read_only_sql_transaction: a failover left us on a standby
@@ -27,6 +33,8 @@ final class SqlStates {
             "57P02", // crash_shutdown
             "57P03", // cannot_connect_now
             "57P05"); // idle_session_timeout
+
+    private static final String TRANSACTION_ROLLBACK = "40";
 
     private static final Set<String> SHUT_DOWN = Set.of("57P01", "57P02", "57P03");
 
@@ -39,7 +47,7 @@ final class SqlStates {
             "42704", // undefined_object, such as a type
             "42804", // datatype_mismatch: a column has another type than the statement expects
             "42883", // undefined_function; also an operator that does not exist for these types
-            "42P10", // invalid_column_reference: ON CONFLICT without its unique index
+            NO_UNIQUE_INDEX,
             "3F000"); // invalid_schema_name
 
     private static final Set<String> PERMANENT_CLASSES = Set.of("22", "23", "42");
@@ -81,6 +89,13 @@ final class SqlStates {
                 && !classOf(state).equals("57")
                 && !classOf(state).equals("58")
                 && !classOf(state).equals("XX");
+    }
+
+    /** Whether COMMIT was answered with ROLLBACK: a statement had failed, and nobody heeded it. No SQLSTATE comes with that. */
+    static boolean isRolledBackForASwallowedError(Throwable error) {
+        R2dbcRollbackException rollback = Causes.find(error, R2dbcRollbackException.class);
+        String state = rollback == null ? null : rollback.getSqlState();
+        return rollback != null && (state == null || !classOf(state).equals(TRANSACTION_ROLLBACK));
     }
 
     /** Whether the server says that it, or this session of it, was told to end: no statement brings that about by itself. */

@@ -108,13 +108,12 @@ final class StartupCheck {
 
     /**
      * Shows what no catalogue does: rights beyond the table, triggers and rules that put the row elsewhere. That this key is too
-     * long for the column or has no partition says nothing about others.
+     * long or has no partition says nothing about others.
      */
     private Mono<Void> tryClaim() {
         return transactions
-                .inRolledBackTransaction(
-                        connection -> claims.tryOut(connection, Probe.nobodysKey(settings), settings.lockTimeout())
-                                .flatMap(stored -> stored ? Mono.empty() : Mono.error(notStored())))
+                .inRolledBackTransaction(connection -> Probe.claimNobodys(claims, settings, connection)
+                        .flatMap(isStored -> isStored ? Mono.empty() : Mono.error(notStored())))
                 .onErrorResume(MissingPartitionException.class, error -> Mono.empty())
                 .onErrorResume(Probe::isTooLong, error -> Mono.empty());
     }

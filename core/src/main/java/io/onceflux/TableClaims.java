@@ -31,6 +31,7 @@ final class TableClaims implements Claims {
     public Mono<List<String>> verify(Connection connection, String consumer) {
         return table.check(connection)
                 .map(fit -> {
+                    fit.requireHolds(consumer);
                     requireSoleConsumer(fit, consumer);
                     checked = fit;
                     return fit.warnings();

@@ -2,6 +2,8 @@ package io.onceflux;
 
 import io.onceflux.postgres.DeadLetterRow;
 import io.onceflux.postgres.DeadLetterTable;
+import io.onceflux.postgres.UnfitTableException;
+import io.r2dbc.postgresql.api.PostgresqlException;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Clock;
@@ -35,14 +37,20 @@ final class TableDeadLetters {
         this.settings = settings;
     }
 
-    /** Does once, and rolls back, all that will have to be done with the table. */
+    /** Looks whether a crash empties the table; does once, and rolls back, all that will have to be done with it. */
     Mono<Void> verify() {
-        return transactions.inRolledBackTransaction(
-                connection -> trial(connection).onErrorMap(this::isAboutTheTable, this::unfit));
+        return transactions.inRolledBackTransaction(connection -> table.requireLogged(connection)
+                .onErrorMap(
+                        UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
+                .then(Mono.defer(() -> trial(connection)))
+                .onErrorMap(this::isAboutTheTable, this::unfit));
     }
 
     private Mono<Void> trial(Connection connection) {
-        return table.store(connection, trialRow())
+        String key = (Probe.nobodysKey(settings).id() + "x".repeat(MessageKey.MAX_ID_BYTES))
+                .substring(0, MessageKey.MAX_ID_BYTES);
+        return table.store(connection, trialRow(key, 1))
+                .then(Mono.defer(() -> table.store(connection, trialRow(key, 2))))
                 .flatMap(number -> read(connection, number)
                         .flatMap(row -> must(table.renew(connection, row), "be renewed"))
                         .then(Mono.defer(() -> read(connection, number)))
@@ -63,13 +71,12 @@ final class TableDeadLetters {
     }
 
     /** As large as a real one may be, but for the body, whose size no column of bytes limits. */
-    private DeadLetterRow trialRow() {
+    private DeadLetterRow trialRow(String key, int body) {
         return new DeadLetterRow(
                 0,
                 0,
                 settings.consumer(),
-                (Probe.nobodysKey(settings).id() + "x".repeat(MessageKey.MAX_ID_BYTES))
-                        .substring(0, MessageKey.MAX_ID_BYTES),
+                key,
                 "é".repeat(LONG),
                 "é".repeat(LONG),
                 LONGEST_KIND,
@@ -78,10 +85,13 @@ final class TableDeadLetters {
                 Integer.MAX_VALUE,
                 Clock.systemUTC().instant(),
                 Map.of("trial", "é".repeat(Failure.MAX_REASON)),
-                new byte[Failure.MAX_REASON]);
+                new byte[] {(byte) body});
     }
 
     private boolean isAboutTheTable(Throwable error) {
+        if (error instanceof InvalidSetupException) {
+            return false; // It says what to change already.
+        }
         R2dbcException fromDatabase = Causes.find(error, R2dbcException.class);
         FailureKind kind = fromDatabase == null ? null : SqlStates.kindOf(fromDatabase);
         return kind != FailureKind.INFRASTRUCTURE
@@ -90,6 +100,20 @@ final class TableDeadLetters {
 
     private InvalidSetupException unfit(Throwable error) {
         String state = SqlStates.stateOf(error);
+        if (SqlStates.NO_UNIQUE_INDEX.equals(state)) {
+            return new InvalidSetupException(
+                    ("Table %s has no unique index on exactly (consumer, message_key, sha256(body)), so a dead letter that comes again"
+                                    + " could not be told from another. Add one: %s")
+                            .formatted(table, table.createIndexSql()),
+                    error);
+        }
+        if (SqlStates.NOT_UNIQUE.equals(state)) {
+            return new InvalidSetupException(
+                    ("Table %s cannot keep two dead letters that have one key and different bodies: it has another unique index or"
+                                    + " constraint than that on (consumer, message_key, sha256(body)). Drop it: %s")
+                            .formatted(table, constraintOf(error)),
+                    error);
+        }
         return new InvalidSetupException(
                 ("Table %s cannot keep dead letters (%s%s). It must be as this makes it, and the role needs SELECT, INSERT, UPDATE"
                                 + " and DELETE on it: %s")
@@ -99,6 +123,12 @@ final class TableDeadLetters {
                                 Causes.messageOf(Causes.root(error)),
                                 table.createSql().strip()),
                 error);
+    }
+
+    private static String constraintOf(Throwable error) {
+        return Causes.find(error, R2dbcException.class) instanceof PostgresqlException fromServer
+                ? fromServer.getErrorDetails().getConstraintName().orElse("its name is not known")
+                : "its name is not known";
     }
 
     /** The body that can be stored; null if the delivery has none, or none to be had. */

@@ -131,9 +131,8 @@ final class Worklist<T> {
 
     /** Takes off a part those whose channel is lost, and the copies of those. */
     synchronized List<Message<T>> dropLost(Part<T> part) {
-        List<Message<T>> lost = part.messages.stream()
-                .filter(message -> !message.delivery().isCurrent())
-                .toList();
+        List<Message<T>> lost =
+                part.messages.stream().filter(message -> !message.isCurrent()).toList();
         take(part, lost);
         return withCopies(lost);
     }

@@ -11,10 +11,12 @@ import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.R2dbcNonTransientResourceException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 class CustomTablesTest {
 
@@ -108,12 +110,107 @@ class CustomTablesTest {
                 .build(pool);
         TestDelivery<Order> tooLong = TestDelivery.order("0123456789-a");
 
-        assertThat(failureOf(run(consumer, tooLong)).sqlState()).isEqualTo("22001");
+        Failure failure = failureOf(run(consumer, tooLong));
+        assertThat(failure.kind()).isEqualTo(FailureKind.PERMANENT);
+        assertThat(failure.reason())
+                .isEqualTo(
+                        "the message id has 12 characters, but column message_key of claim table public.short holds 10");
         assertThat(run(consumer, TestDelivery.order("0123456789"))).isInstanceOf(Outcome.Applied.class);
         assertThat(tooLong.isDeadLettered()).isTrue();
         assertThat(listener.warnings)
                 .containsExactly(
                         "column message_key of table short holds 10 characters: messages with a longer id become dead letters.");
+    }
+
+    /** PostgreSQL cuts blanks that are too many for a varchar(n) without an error. */
+    @Test
+    void anIdThatDiffersFromAnotherByBlanksThatTheColumnDoesNotHoldIsADeadLetterAndNoDuplicate() {
+        database.run(
+                "CREATE TABLE blanks (consumer varchar(7), message_key varchar(5), PRIMARY KEY (consumer, message_key))");
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .claimTable(ClaimTable.named("blanks").withoutProcessedAt())
+                .build(pool);
+        TestDelivery<Order> longer = TestDelivery.order("vcabc ");
+
+        assertThat(run(consumer, TestDelivery.order("vcabc"))).isInstanceOf(Outcome.Applied.class);
+        assertThat(run(consumer, longer)).isInstanceOf(Outcome.Failed.class);
+        assertThat(longer.isDeadLettered()).isTrue();
+        assertThat(run(consumer, TestDelivery.order("abcd "))).isInstanceOf(Outcome.Applied.class);
+        assertThat(run(consumer, TestDelivery.order("\uD83D\uDE00".repeat(5)))).isInstanceOf(Outcome.Applied.class);
+        assertThat(database.texts("SELECT message_key FROM blanks"))
+                .containsExactlyInAnyOrder("vcabc", "abcd ", "\uD83D\uDE00".repeat(5));
+    }
+
+    @Test
+    void anIdThatIsTooLongIsFoundInItsBatchAndTheOthersCommit() {
+        database.run(
+                "CREATE TABLE short_batch (consumer text, message_key varchar(5), PRIMARY KEY (consumer, message_key))");
+        IdempotentConsumer<Order> consumer = Consumers.batches(10, Order::apply)
+                .claimTable(ClaimTable.named("short_batch").withoutProcessedAt())
+                .build(pool);
+
+        List<Outcome> outcomes = run(
+                consumer,
+                List.of(
+                        TestDelivery.order("b1"),
+                        TestDelivery.order("b2"),
+                        TestDelivery.order("b2    "),
+                        TestDelivery.order("b3")));
+        assertThat(outcomes).filteredOn(Outcome.Applied.class::isInstance).hasSize(3);
+        assertThat(outcomes).filteredOn(Outcome.Failed.class::isInstance).hasSize(1);
+    }
+
+    /** Every key of one hexadecimal digit is taken. */
+    @Test
+    void aColumnOfOneCharacterCanStillBeProbed() {
+        database.run("""
+                CREATE TABLE tiny (consumer text, message_key varchar(1), PRIMARY KEY (consumer, message_key));
+                INSERT INTO tiny SELECT 'loyalty', to_hex(n) FROM generate_series(0, 15) AS n""");
+        RecordingListener listener = new RecordingListener();
+        IdempotentConsumer<Order> consumer = orders(
+                        (order, db) -> Mono.<Void>error(new R2dbcNonTransientResourceException("odd", "53400")))
+                .claimTable(ClaimTable.named("tiny").withoutProcessedAt())
+                .failurePolicy(Consumers.policy().quarantineAfter(3).build())
+                .listener(listener)
+                .build(pool);
+
+        assertThat(failureOf(run(consumer, TestDelivery.order("x"))).kind())
+                .as("given up, because each probe was answered")
+                .isEqualTo(FailureKind.INFRASTRUCTURE);
+    }
+
+    @Test
+    void aTriggerThatTakesClaimsAwayIsFoundWithAShortColumnToo() {
+        database.run("""
+                CREATE TABLE away (consumer text, message_key varchar(12), PRIMARY KEY (consumer, message_key));
+                CREATE FUNCTION takes_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+                CREATE TRIGGER away BEFORE INSERT ON away FOR EACH ROW EXECUTE FUNCTION takes_away()""");
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .claimTable(ClaimTable.named("away").withoutProcessedAt())
+                .build(pool);
+
+        assertThatThrownBy(() -> run(consumer, TestDelivery.order("1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("A trial claim in away was not stored");
+    }
+
+    @Test
+    void aColumnThatIsTooShortForTheConsumersNameIsRefusedAtTheStart() {
+        database.run(
+                "CREATE TABLE narrow (consumer varchar(6), message_key text, PRIMARY KEY (consumer, message_key))");
+        ClaimTable table = ClaimTable.named("narrow").withoutProcessedAt();
+        for (String name : List.of("loyalty", "short  ")) {
+            IdempotentConsumer<Order> consumer =
+                    named(name, Order::apply).claimTable(table).build(pool);
+            assertThatThrownBy(() -> run(consumer, TestDelivery.order("1")))
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessage(
+                            "Column consumer of table public.narrow holds 6 characters, but the name of consumer '"
+                                    + name
+                                    + "' has 7. Make it longer: ALTER TABLE \"public\".\"narrow\" ALTER COLUMN \"consumer\" TYPE text;");
+        }
+        assertThat(run(named("points", Order::apply).claimTable(table).build(pool), TestDelivery.order("narrow")))
+                .isInstanceOf(Outcome.Applied.class);
     }
 
     @Test

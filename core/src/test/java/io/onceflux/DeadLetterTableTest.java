@@ -183,6 +183,36 @@ class DeadLetterTableTest {
     }
 
     @Test
+    void messagesWithOneKeyAndDifferentBodiesAreDeadLettersOfTheirOwnAndACopyIsNot() {
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(
+                consumer,
+                List.of(new BodyDelivery("1", "{a"), new BodyDelivery("1", "{b"), new BodyDelivery("1", "{a")));
+
+        assertThat(database.texts(
+                        "SELECT message_key || ' ' || times || ' ' || convert_from(body, 'UTF8') FROM dead_letters"))
+                .containsExactlyInAnyOrder("1 2 {a", "1 1 {b");
+    }
+
+    @Test
+    void theSecondLetterOfAKeyIsADuplicateOfTheFirstWhenBothAreReplayedAndBothLeaveTheTable() {
+        refused.addAll(Set.of("1", "2"));
+        IdempotentConsumer<Order> consumer = consumer();
+        handle(consumer, List.of(new BodyDelivery("1", "1"), new BodyDelivery("1", "2")));
+        refused.clear();
+
+        assertThat(consumer.deadLetters(DECODER)
+                        .replay(letter -> true, 100)
+                        .map(letter -> new String(letter.body(), UTF_8))
+                        .collectList()
+                        .block(LIMIT))
+                .containsExactly("1", "2");
+        assertThat(listener.count(Outcome.Duplicate.class)).isOne();
+        assertThat(list(consumer)).isEmpty();
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
     void moreDeadLettersThanAPageAreListedAndReplayedInTheirOrder() {
         String[] ids = IntStream.range(0, 250).mapToObj(n -> "order-" + n).toArray(String[]::new);
         refused.addAll(List.of(ids));
@@ -295,6 +325,37 @@ class DeadLetterTableTest {
         database.assertAppliedOnce(0);
     }
 
+    @Test
+    void anUnloggedTableIsRefusedAtTheStart() {
+        DeadLetterTable unlogged = DeadLetterTable.named("Not logged");
+        unlogged.create(pool).block(LIMIT);
+        database.run("ALTER TABLE \"Not logged\" SET UNLOGGED");
+        IdempotentConsumer<Order> consumer = consumer(builder -> builder.deadLetterTable(unlogged));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        "Table Not logged is UNLOGGED: a crash of PostgreSQL empties it, and the messages in it have left their"
+                                + " source. Make it permanent: ALTER TABLE \"Not logged\" SET LOGGED;");
+        database.run("ALTER TABLE \"Not logged\" SET LOGGED");
+        handle(consumer, "1");
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void aTableWithAnUnloggedPartitionIsRefusedAtTheStart() {
+        database.run("""
+                CREATE TABLE parted (LIKE dead_letters INCLUDING ALL EXCLUDING INDEXES) PARTITION BY LIST (consumer);
+                CREATE UNLOGGED TABLE parted_loyalty PARTITION OF parted FOR VALUES IN ('loyalty')""");
+        IdempotentConsumer<Order> consumer =
+                consumer(builder -> builder.deadLetterTable(DeadLetterTable.named("parted")));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageStartingWith("Table parted is UNLOGGED")
+                .hasMessageEndingWith("ALTER TABLE parted_loyalty SET LOGGED;");
+    }
+
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -304,8 +365,7 @@ class DeadLetterTableTest {
                 "ALTER TABLE %s ADD COLUMN extra int NOT NULL",
                 "ALTER TABLE %s ALTER COLUMN number DROP IDENTITY",
                 "ALTER TABLE %s ADD CHECK (attempts < 100)",
-                "ALTER TABLE %s ALTER COLUMN body TYPE text USING ''",
-                "ALTER TABLE %s DROP CONSTRAINT %<s_consumer_message_key_key",
+                "DROP INDEX %s_letter_key; ALTER TABLE %<s ALTER COLUMN body TYPE text USING ''",
                 "CREATE RULE nothing AS ON INSERT TO %s DO INSTEAD NOTHING",
                 "CREATE TRIGGER away BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION takes_away()",
                 "CREATE TRIGGER away BEFORE UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION takes_away()",
@@ -326,6 +386,56 @@ class DeadLetterTableTest {
                 .hasMessageContaining("CREATE TABLE IF NOT EXISTS \"unfit\" (")
                 .hasMessageNotContaining("out of bounds");
         database.assertAppliedOnce(0);
+    }
+
+    @Test
+    void aTableWithoutTheUniqueIndexIsRefusedAtTheStartWithTheSqlThatMakesIt() {
+        DeadLetterTable unfit = DeadLetterTable.named("no_index");
+        unfit.create(pool).block(LIMIT);
+        database.run("DROP INDEX no_index_letter_key");
+        IdempotentConsumer<Order> consumer = consumer(builder -> builder.deadLetterTable(unfit));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        "Table no_index has no unique index on exactly (consumer, message_key, sha256(body)), so a dead letter"
+                                + " that comes again could not be told from another. Add one: CREATE UNIQUE INDEX IF NOT EXISTS"
+                                + " \"no_index_letter_key\" ON \"no_index\" (\"consumer\", \"message_key\", sha256(\"body\"));");
+        unfit.create(pool).block(LIMIT);
+        handle(consumer, "1");
+        database.assertAppliedOnce(1);
+    }
+
+    @Test
+    void aTableThatTakesOneLetterAKeyIsRefusedAtTheStartWithTheConstraintToDrop() {
+        DeadLetterTable unfit = DeadLetterTable.named("one_a_key");
+        unfit.create(pool).block(LIMIT);
+        database.run("ALTER TABLE one_a_key ADD UNIQUE (consumer, message_key)");
+        IdempotentConsumer<Order> consumer = consumer(builder -> builder.deadLetterTable(unfit));
+
+        assertThat(catchThrowable(() -> handle(consumer, "1")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageStartingWith(
+                        "Table one_a_key cannot keep two dead letters that have one key and different bodies")
+                .hasMessageEndingWith("Drop it: one_a_key_consumer_message_key_key");
+        database.assertAppliedOnce(0);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"Dead \"letters\"; --", "é23456789012345678901234567890123456789012345678901234567890é"})
+    void theTableMayHaveAnyNameAndItsIndexIsInItsSchemaWhenBothAreMadeAgain(String name) {
+        database.run("CREATE SCHEMA IF NOT EXISTS \"Other\"");
+        DeadLetterTable elsewhere = DeadLetterTable.named(name).inSchema("Other");
+        elsewhere.create(pool).then(elsewhere.create(pool)).block(LIMIT);
+        DeadLetterTable alike = DeadLetterTable.named(name.substring(0, name.length() - 1) + "x")
+                .inSchema("Other");
+        alike.create(pool).block(LIMIT);
+
+        for (DeadLetterTable each : List.of(elsewhere, alike)) {
+            database.empty();
+            handle(consumer(builder -> builder.deadLetterTable(each)), "1", "{2");
+            database.assertAppliedOnce(1);
+        }
     }
 
     @Test

@@ -367,6 +367,10 @@ class EffectGuardsTest {
 
         assertThat(failure.kind()).isEqualTo(FailureKind.EFFECT);
         assertThat(Objects.requireNonNull(failure.sqlState())).isEqualTo("99999");
+        assertThat(failure.reason())
+                .isEqualTo(
+                        "the effect has swallowed the error of a statement, after which PostgreSQL commits nothing: let the error"
+                                + " through, or go back to a savepoint");
         assertThat(delivery.isDeadLettered()).isTrue();
         database.assertAppliedOnce(0);
     }

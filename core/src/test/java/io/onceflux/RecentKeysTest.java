@@ -8,7 +8,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
+import java.io.File;
+import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -47,6 +53,25 @@ class RecentKeysTest {
             database.run("ALTER TABLE elsewhere RENAME TO processed_messages");
         }
         database.assertAppliedOnce(50);
+    }
+
+    @Test
+    void withoutCaffeineASentenceSaysWhatToAdd() throws Exception {
+        List<URL> others = new ArrayList<>();
+        for (String entry : System.getProperty("java.class.path").split(File.pathSeparator, -1)) {
+            if (!entry.contains("caffeine")) {
+                others.add(Path.of(entry).toUri().toURL());
+            }
+        }
+        try (URLClassLoader without =
+                new URLClassLoader(others.toArray(URL[]::new), ClassLoader.getPlatformClassLoader())) {
+            Method of = without.loadClass(RecentKeys.class.getName()).getMethod("of", long.class, Duration.class);
+            assertThatThrownBy(() -> of.invoke(null, 10, Duration.ofMinutes(1)))
+                    .cause()
+                    .hasToString(
+                            InvalidSetupException.class.getName()
+                                    + ": RecentKeys needs Caffeine on the class path: add com.github.ben-manes.caffeine:caffeine");
+        }
     }
 
     @Test

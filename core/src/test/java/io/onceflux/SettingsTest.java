@@ -37,6 +37,9 @@ class SettingsTest {
                 wrong("settleLimit", builder -> builder.settleLimit(Duration.ofDays(366))),
                 wrong("downAfter", builder -> builder.downAfter(Duration.ZERO)),
                 wrong("lockTimeout", builder -> builder.lockTimeout(Duration.ofNanos(1))),
+                wrong(
+                        "lockTimeout must be at most PT596H31M23.647S",
+                        builder -> builder.timeLimit(Duration.ofDays(30)).lockTimeout(Duration.ofDays(25))),
                 wrong("controlLimit", builder -> builder.controlLimit(Duration.ofSeconds(-1))),
                 wrong("settleLimit", builder -> builder.settleLimit(Duration.ZERO)),
                 wrong("startLimit", builder -> builder.startLimit(Duration.ZERO)),
@@ -71,10 +74,31 @@ class SettingsTest {
         assertThatThrownBy(() -> builder.claimTable(null)).hasMessage("claimTable must not be null");
         assertThatThrownBy(() -> builder.timeLimit(null)).hasMessage("timeLimit must not be null");
         assertThatThrownBy(() -> builder.build(null)).hasMessage("connections must not be null");
+        assertThatThrownBy(() -> IdempotentConsumer.named(null))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage("the consumer's name must not be null");
+        assertThatThrownBy(() -> FailurePolicy.builder().classifying(null))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage("classifying must not be null");
+        assertThatThrownBy(() -> FailurePolicy.builder().conflictTimeout(null).build())
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage("conflictTimeout must not be null");
+    }
+
+    @Test
+    @SuppressWarnings("NullAway") // as from code without annotations
+    void aConsumerRefusesNullByTheNameOfTheParameter() {
+        IdempotentConsumer<Order> consumer = Consumers.loyalty(UNUSED);
+        assertThatThrownBy(() -> consumer.stop(null).block())
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage("limit must not be null");
+        assertThatThrownBy(() -> consumer.claimInTransaction(null).block())
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("messageId must not be null");
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"", "  ", "a\0b"})
+    @ValueSource(strings = {"", "  ", "a\0b", "a\uD83D", "\uDE00b"})
     void aConsumerNeedsAUsableName(String name) {
         assertThatThrownBy(() -> Consumers.named(name, Order::apply).build(UNUSED))
                 .isInstanceOf(InvalidSetupException.class)

@@ -19,17 +19,31 @@ public final class CheckedClaimTable {
 
     private final ClaimTable table;
     private final KeyType keyType;
+    private final int longestId;
+    private final int longestConsumer;
     private final String identity;
     private final List<String> warnings;
     private final String claimSql;
     private final boolean tellsTransactions;
     private final String claimIfMarkedSql;
 
-    /** @param tellsTransactions whether a {@link MarkedTransaction} differs from others */
+    /**
+     * @param longestId how many characters the key column holds
+     * @param longestConsumer how many characters the column for the consumer holds
+     * @param tellsTransactions whether a {@link MarkedTransaction} differs from others
+     */
     CheckedClaimTable(
-            ClaimTable table, KeyType keyType, String identity, boolean tellsTransactions, List<String> warnings) {
+            ClaimTable table,
+            KeyType keyType,
+            int longestId,
+            int longestConsumer,
+            String identity,
+            boolean tellsTransactions,
+            List<String> warnings) {
         this.table = table;
         this.keyType = keyType;
+        this.longestId = longestId;
+        this.longestConsumer = longestConsumer;
         this.identity = identity;
         this.warnings = List.copyOf(warnings);
         this.claimSql = ClaimTableSql.claim(table, keyType);
@@ -45,6 +59,24 @@ public final class CheckedClaimTable {
     /** Whether the key has no column for the consumer. */
     public boolean hasOneColumnKey() {
         return table.consumerColumn() == null;
+    }
+
+    /** Throws {@link UnfitTableException} if the column for the consumer cannot hold a consumer's name as it is. */
+    public void requireHolds(String consumer) {
+        int length = characters(consumer);
+        if (length > longestConsumer) {
+            throw new UnfitTableException(
+                    ("Column %s of table %s holds %d characters, but the name of consumer '%s' has %d. Make it longer:"
+                                    + " ALTER TABLE %s ALTER COLUMN %s TYPE text;")
+                            .formatted(
+                                    table.consumerColumn(),
+                                    table,
+                                    longestConsumer,
+                                    consumer,
+                                    length,
+                                    table.quotedName(),
+                                    table.keyColumns().get(0).quoted()));
+        }
     }
 
     /** What works but is likely not what is wanted; a sentence each. */
@@ -88,7 +120,7 @@ public final class CheckedClaimTable {
             String sql, Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
         return Mono.defer(() -> {
             Map<String, String> idByCanonical = new TreeMap<>();
-            ids.forEach(id -> idByCanonical.putIfAbsent(keyType.canonical(id), id));
+            ids.forEach(id -> idByCanonical.putIfAbsent(storable(id), id));
             Statement statement = connection
                     .createStatement(sql)
                     .bind(0, idByCanonical.keySet().toArray(String[]::new))
@@ -103,6 +135,21 @@ public final class CheckedClaimTable {
                             (fresh, stored) -> fresh.add(original(stored, idByCanonical)))
                     .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
         });
+    }
+
+    /** PostgreSQL refuses what is too long for a column, except for blanks, which it cuts without an error. */
+    private String storable(String id) {
+        String canonical = keyType.canonical(id);
+        int length = characters(canonical);
+        if (length > longestId) {
+            throw new UnstorableIdException("the message id has %d characters, but column %s of claim table %s holds %d"
+                    .formatted(length, table.keyColumn(), table, longestId));
+        }
+        return canonical;
+    }
+
+    private static int characters(String text) {
+        return text.codePointCount(0, text.length());
     }
 
     private static String original(String stored, Map<String, String> idByCanonical) {

@@ -15,6 +15,9 @@ final class ClaimTableCheck {
 
     private static final int LONGEST_ID = 255;
 
+    /** What the modifier of a varchar(n) has above n. */
+    private static final int VARCHAR_HEADER = 4;
+
     private static final String TABLE = """
             SELECT c.oid::bigint AS oid, c.relkind::text AS kind, c.relpersistence::text AS persistence,
                    has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT') AS may_insert,
@@ -85,6 +88,8 @@ final class ClaimTableCheck {
         return new CheckedClaimTable(
                 table.inSchema(found.schema),
                 keyType,
+                key.length(),
+                consumer == null ? Integer.MAX_VALUE : column(columns, consumer).length(),
                 found.identity,
                 found.defaultDeferrable.equals("off"),
                 warnings(ofServer, key));
@@ -150,8 +155,8 @@ final class ClaimTableCheck {
 
     private List<String> warnings(List<String> ofServer, Column key) {
         List<String> warnings = new ArrayList<>(ofServer);
-        int length = key.modifier - 4;
-        if (key.type.equals("character varying") && key.modifier > 0 && length < LONGEST_ID) {
+        int length = key.length();
+        if (length < LONGEST_ID) {
             warnings.add("column %s of table %s holds %d characters: messages with a longer id become dead letters."
                     .formatted(table.keyColumn(), table, length));
         }
@@ -214,6 +219,11 @@ final class ClaimTableCheck {
                     value(row, "type", String.class),
                     value(row, "modifier", Integer.class),
                     value(row, "needs_value", Boolean.class));
+        }
+
+        /** In characters. */
+        int length() {
+            return type.equals("character varying") && modifier > 0 ? modifier - VARCHAR_HEADER : Integer.MAX_VALUE;
         }
     }
 

@@ -21,7 +21,8 @@ public final class DeadLetterTable {
     private DeadLetterTable(@Nullable Identifier schema, Identifier table) {
         this.schema = schema;
         this.table = table;
-        this.sql = new DeadLetterTableSql(schema == null ? table.quoted() : schema.quoted() + "." + table.quoted());
+        this.sql = new DeadLetterTableSql(
+                schema == null ? table.quoted() : schema.quoted() + "." + table.quoted(), table.with("_letter_key"));
     }
 
     /** The table {@code dead_letters}, found through the connection's search path. */
@@ -39,15 +40,23 @@ public final class DeadLetterTable {
         return new DeadLetterTable(new Identifier(name), table);
     }
 
-    /** SQL that creates the table if it is not there; may be run again, or copied into a Flyway or Liquibase migration. */
+    /**
+     * SQL that creates the table and its unique index if they are not there; may be run again, or copied into a Flyway or Liquibase
+     * migration.
+     */
     public String createSql() {
         return sql.create();
     }
 
+    /** The part of {@link #createSql} that makes a letter of a key with one body unique. */
+    public String createIndexSql() {
+        return sql.createIndex();
+    }
+
     /**
-     * Creates the table if it is not there. Several instances may do so at once.
+     * Creates the table and its index if they are not there. Several instances may do so at once.
      *
-     * @return completes when it is there; the database's error if it could not be created
+     * @return completes when they are there; the database's error if they could not be created
      */
     public Mono<Void> create(ConnectionFactory connections) {
         return Mono.usingWhen(
@@ -55,7 +64,22 @@ public final class DeadLetterTable {
     }
 
     /**
-     * Stores a dead letter, or renews it if the consumer has one with that key already.
+     * Looks whether the table outlives a crash of PostgreSQL.
+     *
+     * @return completes if it does, or is not there; {@link UnfitTableException} with a sentence that says what to change
+     */
+    public Mono<Void> requireLogged(Connection connection) {
+        return sql.unlogged(connection)
+                .flatMap(unlogged -> Mono.<Void>error(() -> new UnfitTableException(
+                        ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and the messages in it have left their source."
+                                        + " Make it permanent: ALTER TABLE %s SET LOGGED;")
+                                .formatted(this, unlogged))))
+                .then();
+    }
+
+    /**
+     * Stores a dead letter, or renews it if the consumer has one with that key and the same body already. Another body with that key is
+     * a dead letter of its own.
      *
      * @return its number, once it is written in the caller's transaction; {@link UnfitTableException} if a rule or trigger of the
      *     table took it away, or the database's own error

@@ -19,13 +19,18 @@ final class DeadLetterTableSql {
 
     private static final int MOST_ROWS = 100;
 
-    private final String name;
+    /** What is there once. Messages without a usable key have null, which is never equal to another. */
+    private static final String UNIQUE = "\"consumer\", \"message_key\", sha256(\"body\")";
 
-    DeadLetterTableSql(String quotedName) {
+    private final String name;
+    private final String index;
+
+    /** @param index of an index that is in the schema of the table, as any index is */
+    DeadLetterTableSql(String quotedName, Identifier index) {
         this.name = quotedName;
+        this.index = index.quoted();
     }
 
-    /** A key is there once; messages without a usable key have null, which is never equal to another. */
     String create() {
         return """
                 CREATE TABLE IF NOT EXISTS %s (
@@ -42,10 +47,23 @@ final class DeadLetterTableSql {
                     "failed_at" timestamptz NOT NULL,
                     "header_names" text[] NOT NULL,
                     "header_values" text[] NOT NULL,
-                    "body" bytea NOT NULL,
-                    UNIQUE ("consumer", "message_key")
+                    "body" bytea NOT NULL
                 );
-                """.formatted(name);
+                """.formatted(name) + createIndex() + "\n";
+    }
+
+    String createIndex() {
+        return "CREATE UNIQUE INDEX IF NOT EXISTS %s ON %s (%s);".formatted(index, name, UNIQUE);
+    }
+
+    /** The quoted name of what a crash of PostgreSQL empties: the table, or a partition of it; empty if nothing. */
+    Mono<String> unlogged(Connection connection) {
+        return Queries.rows(connection, """
+                        SELECT oid::regclass::text AS name FROM pg_class
+                        WHERE relpersistence = 'u' AND (oid = to_regclass($1)
+                            OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1))))
+                        ORDER BY name LIMIT 1""", row -> get(row, "name", String.class), name)
+                .next();
     }
 
     /** The number of the row; empty if a rule or trigger took the row away. */
@@ -55,7 +73,7 @@ final class DeadLetterTableSql {
                     (consumer, message_key, message_id, origin, kind, reason, sqlstate, attempts, failed_at,
                      header_names, header_values, body)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-                ON CONFLICT (consumer, message_key) DO UPDATE SET
+                ON CONFLICT (%s) DO UPDATE SET
                     times = kept.times + 1,
                     message_id = EXCLUDED.message_id,
                     origin = EXCLUDED.origin,
@@ -65,9 +83,8 @@ final class DeadLetterTableSql {
                     attempts = EXCLUDED.attempts,
                     failed_at = EXCLUDED.failed_at,
                     header_names = EXCLUDED.header_names,
-                    header_values = EXCLUDED.header_values,
-                    body = EXCLUDED.body
-                RETURNING number""".formatted(name);
+                    header_values = EXCLUDED.header_values
+                RETURNING number""".formatted(name, UNIQUE);
         return Flux.defer(() -> {
                     Statement statement = inTransaction.createStatement(sql).bind(0, row.consumer());
                     bind(statement, 1, row.messageKey());
