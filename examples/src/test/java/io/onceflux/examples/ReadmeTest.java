@@ -35,15 +35,15 @@ class ReadmeTest {
             assertThat(snippet.group(3)).as(snippet.group(2)).isEqualTo(source);
             found++;
         }
-        assertThat(found).isEqualTo(4);
+        assertThat(found).isEqualTo(5);
         assertThat(readme.split("```java\\n", -1))
                 .as("no other Java in the README")
-                .hasSize(4);
+                .hasSize(5);
     }
 
     private static Map<String, String> regions() throws IOException {
         Map<String, String> regions = new TreeMap<>();
-        for (String file : List.of("LoyaltyService.java", "DeadLettersCommand.java")) {
+        for (String file : List.of("LoyaltyService.java", "LoyaltyApplication.java", "DeadLettersCommand.java")) {
             Matcher region = REGION.matcher(Files.readString(EXAMPLE.resolve(file)));
             while (region.find()) {
                 regions.put(region.group(1), region.group(2).stripIndent());

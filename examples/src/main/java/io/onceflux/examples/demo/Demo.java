@@ -2,6 +2,7 @@ package io.onceflux.examples.demo;
 
 import static java.util.Objects.requireNonNull;
 
+import io.onceflux.services.KafkaService;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
 import java.util.EnumMap;
@@ -51,51 +52,64 @@ public final class Demo {
                         + "Do the customers get the points that they should? (Seed %d; takes about a minute.)%n%n",
                 options.orders(), plan.deliveries(), options.seed());
         try (PostgresService postgres = PostgresService.start()) {
-            Optional<RabbitService> rabbit =
-                    options.embeddedBroker() ? Optional.empty() : RabbitService.startIfPresent();
-            if (rabbit.isPresent()) {
-                try (RabbitService running = rabbit.get()) {
-                    return compare(postgres, running.uri());
-                }
-            }
-            try (EmbeddedAmqpBroker broker =
-                    EmbeddedAmqpBroker.start(options.embeddedBroker() ? "not wanted" : "none found")) {
-                return compare(postgres, broker.uri());
-            }
+            return options.kafka() ? overKafka(postgres) : overRabbit(postgres);
         }
     }
 
-    private Report compare(PostgresService postgres, String rabbitUri) throws Exception {
+    private Report overKafka(PostgresService postgres) throws Exception {
+        try (KafkaService kafka = KafkaService.start()) {
+            return compare(postgres, name -> KafkaTopic.create(name, kafka.bootstrap()));
+        }
+    }
+
+    private Report overRabbit(PostgresService postgres) throws Exception {
+        Optional<RabbitService> rabbit = options.embeddedBroker() ? Optional.empty() : RabbitService.startIfPresent();
+        if (rabbit.isPresent()) {
+            try (RabbitService running = rabbit.get()) {
+                return compare(postgres, name -> RabbitQueue.connect(name, running.uri()));
+            }
+        }
+        try (EmbeddedAmqpBroker broker =
+                EmbeddedAmqpBroker.start(options.embeddedBroker() ? "not wanted" : "none found")) {
+            return compare(postgres, name -> RabbitQueue.connect(name, broker.uri()));
+        }
+    }
+
+    /** Makes the place that the orders of one service come from. */
+    @FunctionalInterface
+    private interface Brokers {
+        Broker open(String name) throws Exception;
+    }
+
+    private Report compare(PostgresService postgres, Brokers brokers) throws Exception {
         String postgresUrl = postgres.r2dbcUrl(postgres.newDatabase());
         try (Bookkeeping bookkeeping = Bookkeeping.in(postgresUrl)) {
-            return compare(bookkeeping, rabbitUri, postgresUrl);
+            return compare(bookkeeping, brokers, postgresUrl);
         }
     }
 
-    private Report compare(Bookkeeping bookkeeping, String rabbitUri, String postgresUrl) throws Exception {
+    private Report compare(Bookkeeping bookkeeping, Brokers brokers, String postgresUrl) throws Exception {
         bookkeeping.open(DeliveryPlan.customers());
         Map<Contender, Books> books = new EnumMap<>(Contender.class);
         for (Contender contender : Contender.values()) {
             System.out.printf("%n%s: %s%n", contender.title(), contender.method());
-            books.put(contender, run(contender, bookkeeping, rabbitUri, postgresUrl));
+            books.put(contender, run(contender, bookkeeping, brokers, postgresUrl));
         }
-        Report report =
-                new Report(requireNonNull(books.get(Contender.NAIVE)), requireNonNull(books.get(Contender.ONCEFLUX)));
+        Report report = new Report(
+                requireNonNull(books.get(Contender.NAIVE)),
+                requireNonNull(books.get(Contender.ONCEFLUX)),
+                options.kafka() ? "topic" : "queue");
         System.out.printf("%n%s%n%s%n%n", report.table(), report.verdict());
         return report;
     }
 
-    private Books run(Contender contender, Bookkeeping bookkeeping, String rabbitUri, String postgresUrl)
+    private Books run(Contender contender, Bookkeeping bookkeeping, Brokers brokers, String postgresUrl)
             throws Exception {
-        String queue = "onceflux-demo-%d-%s"
+        String name = "onceflux-demo-%d-%s"
                 .formatted(ProcessHandle.current().pid(), contender.title().toLowerCase(Locale.ROOT));
-        try (Broker broker = Broker.connect(rabbitUri)) {
-            try (Instances instances = new Instances(contender, queue, rabbitUri, postgresUrl)) {
-                return new Run(contender, plan, broker, queue, bookkeeping, progress).through(instances);
-            } finally {
-                broker.deleteIfPresent(queue);
-                broker.deleteIfPresent(Broker.deadLetterQueue(queue));
-            }
+        try (Broker broker = brokers.open(name);
+                Instances instances = new Instances(contender, broker, postgresUrl)) {
+            return new Run(contender, plan, broker, bookkeeping, progress).through(instances);
         }
     }
 }

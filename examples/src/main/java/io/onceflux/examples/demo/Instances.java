@@ -4,6 +4,7 @@ import io.onceflux.services.ForkedJvm;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -18,12 +19,10 @@ final class Instances implements AutoCloseable {
     private final Map<String, String> settings;
     private final Deque<ForkedJvm> running = new ArrayDeque<>();
 
-    Instances(Contender contender, String queue, String rabbitUri, String postgresUrl) {
+    Instances(Contender contender, Broker broker, String postgresUrl) {
         this.contender = contender;
-        this.settings = Map.of(
-                contender.property("queue"), queue,
-                contender.property("rabbit.uri"), rabbitUri,
-                contender.property("postgres.url"), postgresUrl);
+        this.settings = new HashMap<>(broker.settings(contender));
+        settings.put(contender.property("postgres.url"), postgresUrl);
     }
 
     void start() {
@@ -43,9 +42,15 @@ final class Instances implements AutoCloseable {
     void stop() {
         running.forEach(ForkedJvm::terminate);
         while (!running.isEmpty()) {
-            try (ForkedJvm instance = running.removeFirst()) {
-                int unused = instance.exitCode();
-            }
+            stopOne();
+        }
+    }
+
+    /** SIGTERM for the oldest. */
+    void stopOne() {
+        try (ForkedJvm instance = running.removeFirst()) {
+            instance.terminate();
+            int unused = instance.exitCode();
         }
     }
 

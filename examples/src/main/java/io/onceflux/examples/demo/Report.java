@@ -4,7 +4,7 @@ import java.util.Locale;
 import java.util.function.ToLongFunction;
 
 /** What a person reads at the end, and the line that a script reads. */
-record Report(Books naive, Books onceFlux) {
+record Report(Books naive, Books onceFlux, String place) {
 
     String table() {
         StringBuilder table = new StringBuilder();
@@ -17,7 +17,7 @@ record Report(Books naive, Books onceFlux) {
         row(table, "points that customers have", Books::points);
         row(table, "points given away", Books::excess);
         row(table, "customers with a wrong balance", Books::wrongBalances);
-        row(table, "messages left in the queue", Books::queued);
+        row(table, "messages left in the " + place, Books::queued);
         line(table, "messages given up (dead letters)", "-", String.valueOf(onceFlux.deadLetters()));
         return table.toString();
     }

@@ -23,15 +23,13 @@ final class Run {
     private final Contender contender;
     private final DeliveryPlan plan;
     private final Broker broker;
-    private final String queue;
     private final Bookkeeping books;
     private final Progress progress;
 
-    Run(Contender contender, DeliveryPlan plan, Broker broker, String queue, Bookkeeping books, Progress progress) {
+    Run(Contender contender, DeliveryPlan plan, Broker broker, Bookkeeping books, Progress progress) {
         this.contender = contender;
         this.plan = plan;
         this.broker = broker;
-        this.queue = queue;
         this.books = books;
         this.progress = progress;
     }
@@ -73,8 +71,25 @@ final class Run {
         progress.step("%,d old messages are sent again", plan.replay().size());
         publish(plan.replay());
         stop(instances);
+        if (broker.keepsWhatIsDone()) {
+            readAgain(instances);
+        }
         progress.step("the instances have stopped, and the books are read");
-        return books.read(contender, broker.depth(queue), broker.depth(Broker.deadLetterQueue(queue)));
+        return books.read(contender, broker.backlog(), broker.deadLetters());
+    }
+
+    private void readAgain(Instances instances) throws Exception {
+        broker.rewind();
+        long before = broker.backlog();
+        instances.start();
+        untilConsuming(instances);
+        progress.step(
+                "all %,d messages are read again from the start of the %s; a second instance joins", before, broker);
+        instances.start();
+        untilConsuming(instances);
+        progress.step("and leaves");
+        instances.stopOne();
+        stop(instances);
     }
 
     private void publishPairs(Instances instances) throws Exception {
@@ -90,12 +105,12 @@ final class Run {
     }
 
     private void publish(List<OrderCompleted> orders) throws Exception {
-        broker.publish(queue, orders);
+        broker.publish(orders);
         books.published(contender, orders);
     }
 
     private void untilConsuming(Instances instances) throws Exception {
-        until("both instances consume", instances, () -> broker.consumers(queue) == instances.count());
+        until("every instance consumes", instances, () -> broker.consumers() == instances.count());
     }
 
     private void untilCredited(long orders, Instances instances) throws Exception {
@@ -104,8 +119,8 @@ final class Run {
 
     private void untilQuiet(Instances instances, Duration quiet) throws Exception {
         long[] lastBusy = {System.nanoTime()};
-        until("the queue stays empty", instances, () -> {
-            if (broker.depth(queue) > 0) {
+        until("the %s stays empty".formatted(broker), instances, () -> {
+            if (broker.backlog() > 0) {
                 lastBusy[0] = System.nanoTime();
             }
             return System.nanoTime() - lastBusy[0] > quiet.toNanos();
@@ -116,7 +131,7 @@ final class Run {
     private void stop(Instances instances) throws Exception {
         untilQuiet(instances, QUIET);
         instances.stop();
-        for (int stops = 1; broker.depth(queue) > 0 && stops < STOPS; stops++) {
+        for (int stops = 1; broker.backlog() > 0 && stops < STOPS; stops++) {
             instances.start();
             untilQuiet(instances, QUIET.multipliedBy(1L << stops));
             instances.stop();

@@ -1,6 +1,10 @@
 package io.onceflux.examples.loyalty;
 
+import io.onceflux.Delivery;
+import io.onceflux.kafka.KafkaDeliveries;
+import io.onceflux.kafka.KafkaOptions;
 import io.onceflux.rabbit.QueueDeclaration;
+import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.rabbit.RabbitOptions;
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.pool.ConnectionPoolConfiguration;
@@ -8,26 +12,49 @@ import io.r2dbc.postgresql.PostgresqlConnectionFactoryProvider;
 import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.ConnectionFactoryOptions;
 import java.util.Locale;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
 
 /**
  * The loyalty service as a process. It ends cleanly on SIGTERM: what is at work is committed and acknowledged first.
  *
  * <p>Its settings are environment variables, or system properties of the same name in lower case with dots:
- * {@code LOYALTY_RABBIT_URI}, {@code LOYALTY_QUEUE} and {@code LOYALTY_POSTGRES_URL}
- * ({@code r2dbc:postgresql://user:password@host:port/database}).
+ * {@code LOYALTY_POSTGRES_URL} ({@code r2dbc:postgresql://user:password@host:port/database}), and {@code LOYALTY_RABBIT_URI} and {@code
+ * LOYALTY_QUEUE}, or {@code LOYALTY_KAFKA_BOOTSTRAP}, {@code LOYALTY_TOPIC} and {@code LOYALTY_GROUP}.
  */
 public final class LoyaltyApplication {
+
+    /** So long Kafka waits for an instance that was killed, before another takes its partitions over. */
+    private static final int SESSION_MILLIS = 6_000;
 
     private LoyaltyApplication() {}
 
     public static void main(String[] args) {
-        RabbitOptions queue = queue();
+        Flux<Delivery<byte[]>> orders = orders();
         ConnectionPool connections = connections(setting("LOYALTY_POSTGRES_URL"));
-        LoyaltyService service = new LoyaltyService(queue, connections);
+        LoyaltyService service = new LoyaltyService(orders, connections);
         Runtime.getRuntime()
                 .addShutdownHook(new Thread(
                         () -> service.stop().then(connections.disposeLater()).block(), "loyalty-stop"));
         service.run().then().block();
+    }
+
+    // region: sources
+    /** The orders that the shop has completed, from wherever it sends them. */
+    private static Flux<Delivery<byte[]>> orders() {
+        return isSet("LOYALTY_KAFKA_BOOTSTRAP") ? KafkaDeliveries.from(topic()) : RabbitDeliveries.from(queue());
+    }
+    // endregion
+
+    private static KafkaOptions topic() {
+        return KafkaOptions.topic(setting("LOYALTY_TOPIC"))
+                .bootstrapServers(setting("LOYALTY_KAFKA_BOOTSTRAP"))
+                .groupId(setting("LOYALTY_GROUP"))
+                .property("partition.assignment.strategy", CooperativeStickyAssignor.class.getName())
+                .property("session.timeout.ms", SESSION_MILLIS)
+                .createDeadLetterTopics()
+                .build();
     }
 
     static RabbitOptions queue() {
@@ -48,12 +75,24 @@ public final class LoyaltyApplication {
                 .build());
     }
 
+    private static boolean isSet(String variable) {
+        return valueOf(variable) != null;
+    }
+
     private static String setting(String variable) {
-        String property = variable.toLowerCase(Locale.ROOT).replace('_', '.');
-        String value = System.getProperty(property, System.getenv(variable));
+        String value = valueOf(variable);
         if (value == null) {
-            throw new IllegalStateException("Set " + variable + " (or the system property " + property + ").");
+            throw new IllegalStateException(
+                    "Set " + variable + " (or the system property " + propertyOf(variable) + ").");
         }
         return value;
+    }
+
+    private static @Nullable String valueOf(String variable) {
+        return System.getProperty(propertyOf(variable), System.getenv(variable));
+    }
+
+    private static String propertyOf(String variable) {
+        return variable.toLowerCase(Locale.ROOT).replace('_', '.');
     }
 }

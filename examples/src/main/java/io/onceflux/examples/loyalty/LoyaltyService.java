@@ -7,8 +7,6 @@ import io.onceflux.Delivery;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
-import io.onceflux.rabbit.RabbitDeliveries;
-import io.onceflux.rabbit.RabbitOptions;
 import io.r2dbc.spi.ConnectionFactory;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Flux;
@@ -27,12 +25,12 @@ public final class LoyaltyService {
                     DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES,
                     DeserializationFeature.FAIL_ON_NULL_CREATOR_PROPERTIES);
 
-    private final RabbitOptions queue;
+    private final Flux<Delivery<byte[]>> orders;
     private final IdempotentConsumer<OrderCompleted> loyalty;
 
     // region: pipeline
-    public LoyaltyService(RabbitOptions queue, ConnectionFactory connections) {
-        this.queue = queue;
+    public LoyaltyService(Flux<Delivery<byte[]>> orders, ConnectionFactory connections) {
+        this.orders = orders;
         this.loyalty = IdempotentConsumer.<OrderCompleted>named("loyalty")
                 .identifiedBy(order -> "order-completed:" + order.orderId())
                 .orderedBy(OrderCompleted::customerId)
@@ -43,9 +41,7 @@ public final class LoyaltyService {
 
     /** Runs from the subscription until {@link #stop()}. */
     public Flux<Outcome> run() {
-        return RabbitDeliveries.from(queue)
-                .map(Delivery.decoding(JSON::<OrderCompleted>readValue))
-                .transform(loyalty);
+        return orders.map(Delivery.decoding(JSON::<OrderCompleted>readValue)).transform(loyalty);
     }
     // endregion
 

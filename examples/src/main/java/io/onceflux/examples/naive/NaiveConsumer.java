@@ -4,15 +4,14 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
 import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.examples.loyalty.OrderCompleted;
-import java.io.IOException;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
-import reactor.rabbitmq.AcknowledgableDelivery;
+import reactor.kafka.receiver.KafkaReceiver;
+import reactor.kafka.receiver.ReceiverOptions;
 import reactor.rabbitmq.ConsumeOptions;
 import reactor.rabbitmq.RabbitFlux;
 import reactor.rabbitmq.Receiver;
-import reactor.rabbitmq.ReceiverOptions;
 
 /**
  * Checks, then acts: looks in the ledger whether the order is there, credits it if not, and acknowledges after that.
@@ -27,32 +26,39 @@ public final class NaiveConsumer {
     private static final int PREFETCH = 256;
     private static final ObjectReader JSON = new ObjectMapper().readerFor(OrderCompleted.class);
 
-    private final String queue;
-    private final ConnectionFactory broker;
     private final DatabaseClient db;
 
-    public NaiveConsumer(String queue, ConnectionFactory broker, io.r2dbc.spi.ConnectionFactory connections) {
-        this.queue = queue;
-        this.broker = broker;
+    public NaiveConsumer(io.r2dbc.spi.ConnectionFactory connections) {
         this.db = DatabaseClient.create(connections);
     }
 
-    public Mono<Void> run() {
+    /** From a queue of RabbitMQ. */
+    public Mono<Void> run(String queue, ConnectionFactory broker) {
         return Flux.using(
-                        () -> RabbitFlux.createReceiver(new ReceiverOptions().connectionFactory(broker)),
+                        () -> RabbitFlux.createReceiver(
+                                new reactor.rabbitmq.ReceiverOptions().connectionFactory(broker)),
                         receiver -> receiver.consumeManualAck(queue, new ConsumeOptions().qos(PREFETCH)),
                         Receiver::close)
-                .flatMap(delivery -> creditOnceItHopes(delivery).doOnSuccess(done -> delivery.ack()), CONCURRENCY)
+                .flatMap(
+                        delivery -> creditOnceItHopes(delivery.getBody()).doOnSuccess(done -> delivery.ack()),
+                        CONCURRENCY)
                 .then();
     }
 
-    private Mono<Void> creditOnceItHopes(AcknowledgableDelivery delivery) {
-        return Mono.fromCallable(() -> order(delivery))
-                .flatMap(order -> isInLedger(order).flatMap(known -> known ? Mono.empty() : credit(order)));
+    /** From a topic of Kafka. */
+    public Mono<Void> run(ReceiverOptions<byte[], byte[]> topic) {
+        return KafkaReceiver.create(topic)
+                .receive()
+                .flatMap(
+                        record -> creditOnceItHopes(record.value())
+                                .doOnSuccess(done -> record.receiverOffset().acknowledge()),
+                        CONCURRENCY)
+                .then();
     }
 
-    private static OrderCompleted order(AcknowledgableDelivery delivery) throws IOException {
-        return JSON.readValue(delivery.getBody());
+    private Mono<Void> creditOnceItHopes(byte[] message) {
+        return Mono.fromCallable(() -> JSON.<OrderCompleted>readValue(message))
+                .flatMap(order -> isInLedger(order).flatMap(known -> known ? Mono.empty() : credit(order)));
     }
 
     private Mono<Boolean> isInLedger(OrderCompleted order) {

@@ -11,7 +11,7 @@ class DemoTest {
     private static final Duration LIMIT = Duration.ofMinutes(4);
 
     @ParameterizedTest
-    @ValueSource(strings = {"", "--embedded-broker"})
+    @ValueSource(strings = {"", "--embedded-broker", "--kafka"})
     void theBooksOfOnceFluxAreExactAndThoseOfTheNaiveConsumerAreNot(String broker) {
         String[] args = ("--orders 200 " + broker).strip().split(" ");
         try (ForkedJvm demo = ForkedJvm.start(Demo.class, args)) {

@@ -5,6 +5,7 @@ import static io.onceflux.examples.loyalty.Shop.order;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.services.ForkedJvm;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -25,7 +26,7 @@ class DeadLettersCommandTest {
     @BeforeEach
     void giveUpThreeOrders() throws Exception {
         shop = new Shop();
-        service = new LoyaltyService(shop.options(), shop.pool);
+        service = new LoyaltyService(RabbitDeliveries.from(shop.options()), shop.pool);
         running = service.run().subscribe();
         shop.awaitConsumer();
         shop.publish(order("A-1", "C-8", 25));

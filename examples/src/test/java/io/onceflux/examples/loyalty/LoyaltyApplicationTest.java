@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Outcome;
+import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.services.ForkedJvm;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -41,7 +42,7 @@ class LoyaltyApplicationTest {
             await().atMost(LIMIT).until(() -> shop.waiting() == ORDERS - credited);
 
             shop.run("DROP TRIGGER slow ON point_ledger");
-            LoyaltyService next = new LoyaltyService(shop.options(), shop.pool);
+            LoyaltyService next = new LoyaltyService(RabbitDeliveries.from(shop.options()), shop.pool);
             Disposable running = next.run().subscribe(outcomes::add);
             await().atMost(LIMIT).until(() -> outcomes.size() == ORDERS - credited);
             next.stop().block(LIMIT);

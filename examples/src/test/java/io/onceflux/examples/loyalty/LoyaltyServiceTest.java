@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 
 import com.rabbitmq.client.GetResponse;
 import io.onceflux.Outcome;
+import io.onceflux.rabbit.RabbitDeliveries;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -25,7 +26,7 @@ class LoyaltyServiceTest {
     @BeforeEach
     void start() throws Exception {
         shop = new Shop();
-        service = new LoyaltyService(shop.options(), shop.pool);
+        service = new LoyaltyService(RabbitDeliveries.from(shop.options()), shop.pool);
         ended = service.run().doOnNext(outcomes::add).then().toFuture();
         shop.awaitConsumer();
     }

@@ -51,7 +51,7 @@ class NaiveConsumerTest {
                 Channel channel = broker.createChannel()) {
             channel.queueDeclare(queue, true, false, false, Map.of());
             Disposable instances = Flux.range(1, 2)
-                    .flatMap(instance -> new NaiveConsumer(queue, factory, pool).run())
+                    .flatMap(instance -> new NaiveConsumer(pool).run(queue, factory))
                     .subscribe();
             await().atMost(LIMIT).until(() -> channel.consumerCount(queue) == 2);
 
