@@ -24,7 +24,7 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures OnceFlux, and what it is compared with, on a real PostgreSQL and a real RabbitMQ, and writes report.html,"
+            "Measures OnceFlux, and what it is compared with, on a real PostgreSQL, RabbitMQ and Kafka, and writes report.html,"
                     + " report.md and summary.json.",
             "Nothing else should run meanwhile: the report says so if something did."
         })
@@ -37,7 +37,7 @@ final class Bench implements Callable<Integer> {
             names = "--only",
             split = ",",
             paramLabel = "PART",
-            description = "Only these: database, rabbit, pipeline, latency, duplicates, lanes, table, memory.")
+            description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory.")
     @Nullable
     Set<String> only;
 

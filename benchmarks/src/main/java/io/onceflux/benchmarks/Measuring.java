@@ -65,6 +65,9 @@ final class Measuring {
         if (part.needsRabbit()) {
             servers.startRabbit();
         }
+        if (part.needsKafka()) {
+            servers.startKafka();
+        }
         Map<Case, List<Double>> measured = new InTurns(
                         warmUp, part.slice(), part.rounds(), JVM, folder, line -> say(part.name(), line))
                 .measure(part.forks(), part.needsPostgres() ? servers::newSite : Servers::nowhere);

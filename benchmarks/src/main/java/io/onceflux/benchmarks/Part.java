@@ -24,6 +24,12 @@ record Part(String name, List<Fork> forks, int rounds, Duration slice) {
                 .anyMatch(one -> !one.way().isPipelineAlone());
     }
 
+    boolean needsKafka() {
+        return forks.stream()
+                .flatMap(fork -> fork.cases().stream())
+                .anyMatch(one -> one.way().needsKafka());
+    }
+
     boolean needsRabbit() {
         return forks.stream()
                 .flatMap(fork -> fork.cases().stream())

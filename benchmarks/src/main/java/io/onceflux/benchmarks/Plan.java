@@ -69,6 +69,14 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                 ofSeconds(5)),
                         new Part("rabbit", rabbit(), 7, ofSeconds(4)),
                         new Part(
+                                "kafka",
+                                List.of(
+                                        Fork.of("kafka-per-message"),
+                                        Fork.of("kafka-grouped"),
+                                        Fork.of("kafka-set-based", "kafka-fenced")),
+                                7,
+                                ofSeconds(4)),
+                        new Part(
                                 "pipeline",
                                 List.of(Fork.of("pipeline"), Fork.of("pipeline-per-message")),
                                 7,

@@ -2,6 +2,7 @@ package io.onceflux.benchmarks;
 
 import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.benchmarks.scenario.Site;
+import io.onceflux.services.KafkaService;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
 import java.sql.Connection;
@@ -11,6 +12,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.kafka.common.utils.AppInfoParser;
 import org.jspecify.annotations.Nullable;
 
 /** The real servers, each started when it is first needed, from where the tests have them too. */
@@ -22,6 +24,7 @@ final class Servers implements AutoCloseable {
 
     private @Nullable PostgresService postgres;
     private @Nullable RabbitService rabbit;
+    private @Nullable KafkaService kafka;
 
     /** A database of its own, and the broker if one was started. */
     Site newSite() {
@@ -32,12 +35,13 @@ final class Servers implements AutoCloseable {
                 server.user(),
                 server.password(),
                 server.newDatabase(),
-                rabbit == null ? "" : rabbit.uri());
+                rabbit == null ? "" : rabbit.uri(),
+                kafka == null ? "" : kafka.bootstrap());
     }
 
     /** A place for what needs no server. */
     static Site nowhere() {
-        return new Site("", 0, "", "", "", "");
+        return new Site("", 0, "", "", "", "", "");
     }
 
     PostgresService postgres() {
@@ -55,6 +59,12 @@ final class Servers implements AutoCloseable {
         }
     }
 
+    void startKafka() {
+        if (kafka == null) {
+            kafka = KafkaService.start();
+        }
+    }
+
     /** Of what was started, with what PostgreSQL was told about memory and durability. */
     Map<String, String> versions() {
         Map<String, String> versions = new LinkedHashMap<>();
@@ -65,6 +75,9 @@ final class Servers implements AutoCloseable {
         RabbitService broker = rabbit;
         if (broker != null) {
             versions.put("RabbitMQ", rabbitVersion(broker));
+        }
+        if (kafka != null) {
+            versions.put("Kafka", kafka + ", client " + AppInfoParser.getVersion());
         }
         return versions;
     }
@@ -105,6 +118,9 @@ final class Servers implements AutoCloseable {
 
     @Override
     public void close() {
+        if (kafka != null) {
+            kafka.close();
+        }
         if (rabbit != null) {
             rabbit.close();
         }

@@ -20,11 +20,16 @@ final class Titles {
             Map.entry("rabbit-per-message", "OnceFlux, a message at a time"),
             Map.entry("rabbit-grouped", "OnceFlux, grouped"),
             Map.entry("rabbit-set-based", "OnceFlux, set-based"),
+            Map.entry("kafka-per-message", "OnceFlux, a message at a time"),
+            Map.entry("kafka-grouped", "OnceFlux, grouped"),
+            Map.entry("kafka-set-based", "OnceFlux, set-based"),
+            Map.entry("kafka-fenced", "OnceFlux, set-based, offset fence"),
             Map.entry("claims", "Claims"));
 
     private static final Map<String, String> PARTS = Map.of(
             "database", "From memory into PostgreSQL",
             "rabbit", "From RabbitMQ into PostgreSQL",
+            "kafka", "From Kafka into PostgreSQL",
             "pipeline", "The pipeline alone",
             "latency", "Latency at half load",
             "duplicates", "Shares of duplicates",

@@ -4,8 +4,15 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.net.URLEncoder;
 
-/** Where one case works: a database and a queue of its own. */
-public record Site(String host, int port, String user, String password, String database, String rabbitUri) {
+/** Where one case works: a database, and a queue or topic, of its own. */
+public record Site(
+        String host,
+        int port,
+        String user,
+        String password,
+        String database,
+        String rabbitUri,
+        String kafkaBootstrap) {
 
     public String jdbcUrl() {
         return "jdbc:postgresql://%s:%d/%s".formatted(host, port, database);
@@ -16,6 +23,10 @@ public record Site(String host, int port, String user, String password, String d
     }
 
     public String queue() {
+        return database;
+    }
+
+    public String topic() {
         return database;
     }
 

@@ -32,7 +32,7 @@ final class TurnClient implements AutoCloseable {
         out = new PrintWriter(socket.getOutputStream(), true, UTF_8);
         out.println("hello " + fork.asText());
         for (int i = 0; i < fork.cases().size(); i++) {
-            sites.add(new Site(line(), Integer.parseInt(line()), line(), line(), line(), line()));
+            sites.add(new Site(line(), Integer.parseInt(line()), line(), line(), line(), line(), line()));
         }
     }
 

@@ -102,6 +102,7 @@ final class TurnServer implements AutoCloseable {
                 out.println(site.password());
                 out.println(site.database());
                 out.println(site.rabbitUri());
+                out.println(site.kafkaBootstrap());
             }
         }
 

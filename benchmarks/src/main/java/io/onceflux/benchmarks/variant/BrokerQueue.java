@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** A durable classic queue with persistent messages, filled before it is consumed. */
-final class BrokerQueue implements AutoCloseable {
+final class BrokerQueue implements Backlog {
 
     private static final int UNCONFIRMED = 1_000;
     private static final long CONFIRM_MILLIS = 30_000;
@@ -47,12 +47,8 @@ final class BrokerQueue implements AutoCloseable {
         return factory;
     }
 
-    String name() {
-        return name;
-    }
-
-    /** Publishes the next messages, confirmed. */
-    void fill(long messages) {
+    @Override
+    public void fill(long messages) {
         try {
             for (long i = 1; i <= messages; i++) {
                 byte[] body = orders.message(published++).toJson();
@@ -66,8 +62,8 @@ final class BrokerQueue implements AutoCloseable {
         }
     }
 
-    /** Throws if something is left, unacknowledged messages included, once nobody consumes any more. */
-    void requireEmpty() {
+    @Override
+    public void requireEmpty() {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
         long left = 0;
         try {
@@ -85,11 +81,13 @@ final class BrokerQueue implements AutoCloseable {
         }
     }
 
-    long published() {
+    @Override
+    public long published() {
         return published;
     }
 
-    long distinct() {
+    @Override
+    public long distinct() {
         return orders.distinct(published);
     }
 

@@ -1,7 +1,6 @@
 package io.onceflux.benchmarks.variant;
 
 import io.onceflux.benchmarks.scenario.Books;
-import io.onceflux.benchmarks.scenario.Orders;
 import io.onceflux.benchmarks.scenario.Site;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -11,8 +10,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * End to end: a queue is filled with as many messages as take about the time, then consumed to its end. What it takes to fill the
- * queue, to connect and to begin is not measured; nor is anybody publishing meanwhile.
+ * End to end: a place at the broker is filled with as many messages as take about the time, then consumed to its end. What it takes to fill
+ * it, to connect and to begin is not measured; nor is anybody publishing meanwhile.
  */
 abstract class FromBroker implements Variant {
 
@@ -20,20 +19,19 @@ abstract class FromBroker implements Variant {
     private static final int STEEPEST = 8;
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
-    private final BrokerQueue queue;
+    private final Backlog backlog;
+    private final boolean claims;
     private final Books books;
     private final LongAdder done = new LongAdder();
     private final AtomicReference<@Nullable Throwable> error = new AtomicReference<>();
     private double perSecond;
     private long last;
 
-    FromBroker(Case what, Site site) {
-        this.queue = new BrokerQueue(site, new Orders(what.duplicates()));
+    /** @param claims whether each message is claimed in a row of its own */
+    FromBroker(Backlog backlog, Site site, boolean claims) {
+        this.backlog = backlog;
+        this.claims = claims;
         this.books = Books.open(site);
-    }
-
-    final String queueName() {
-        return queue.name();
     }
 
     /** Begins to consume. */
@@ -54,16 +52,16 @@ abstract class FromBroker implements Variant {
     public final void prepare(Duration time) {
         long wanted = (long) (perSecond * time.toNanos() / 1e9);
         last = last == 0 ? FIRST_FILLING : Math.max(FIRST_FILLING, Math.min(wanted, last * STEEPEST));
-        queue.fill(last);
+        backlog.fill(last);
         connect();
-        await(queue.published() - last + 1);
+        await(backlog.published() - last + 1);
     }
 
     @Override
     public final long run(Duration time) {
         long before = done.sum();
         long start = System.nanoTime();
-        await(queue.published());
+        await(backlog.published());
         long count = done.sum() - before;
         perSecond = count * 1e9 / (System.nanoTime() - start);
         return count;
@@ -91,16 +89,16 @@ abstract class FromBroker implements Variant {
 
     @Override
     public final void audit() {
-        queue.requireEmpty();
-        if (done.sum() != queue.published()) {
+        backlog.requireEmpty();
+        if (done.sum() != backlog.published()) {
             throw new IllegalStateException(
-                    "%d messages were done with, but %d published".formatted(done.sum(), queue.published()));
+                    "%d messages were done with, but %d published".formatted(done.sum(), backlog.published()));
         }
-        books.requireOnce(queue.distinct(), true);
+        books.requireOnce(backlog.distinct(), claims);
     }
 
     @Override
     public void close() {
-        queue.close();
+        backlog.close();
     }
 }

@@ -83,9 +83,12 @@ final class FromMemory implements Variant {
     }
 
     static ConsumerBuilder<Order> describe(Case what, Claims claims, Effect<Order> effect) {
+        return describeUnordered(what, claims, effect).identifiedBy(Order::key).orderedBy(Order::customerId);
+    }
+
+    /** Without id and order. */
+    static ConsumerBuilder<Order> describeUnordered(Case what, Claims claims, Effect<Order> effect) {
         ConsumerBuilder<Order> consumer = IdempotentConsumer.<Order>named("benchmark")
-                .identifiedBy(Order::key)
-                .orderedBy(Order::customerId)
                 .claims(claims)
                 .lanes(what.lanes())
                 .maxInFlight(Math.max(256, 2 * what.lanes() * what.batch()));

@@ -6,6 +6,7 @@ import io.onceflux.IdempotentConsumer;
 import io.onceflux.Outcome;
 import io.onceflux.benchmarks.scenario.Credit;
 import io.onceflux.benchmarks.scenario.Order;
+import io.onceflux.benchmarks.scenario.Orders;
 import io.onceflux.benchmarks.scenario.Site;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.rabbit.RabbitDeliveries;
@@ -23,11 +24,11 @@ final class RabbitConsumer extends FromBroker {
     private @Nullable Disposable running;
 
     RabbitConsumer(Case what, Site site) {
-        super(what, site);
+        super(new BrokerQueue(site, new Orders(what.duplicates())), site, true);
         this.connections = Connections.pool(site, what.lanes());
         this.consumer = FromMemory.describe(what, Claims.in(ClaimTable.processedMessages()), Credit::one)
                 .build(connections);
-        this.options = RabbitOptions.queue(queueName())
+        this.options = RabbitOptions.queue(site.queue())
                 .connectionFactory(BrokerQueue.factory(site))
                 .build();
     }

@@ -3,6 +3,7 @@ package io.onceflux.benchmarks.variant;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.onceflux.benchmarks.scenario.Order;
+import io.onceflux.benchmarks.scenario.Orders;
 import io.onceflux.benchmarks.scenario.Site;
 import io.onceflux.benchmarks.scenario.Statements;
 import java.io.IOException;
@@ -34,7 +35,7 @@ final class SpringAmqp extends FromBroker {
     private final RabbitListenerEndpointRegistry listeners;
 
     SpringAmqp(Case what, Site site) {
-        super(what, site);
+        super(new BrokerQueue(site, new Orders(what.duplicates())), site, true);
         context.registerBean(Case.class, () -> what);
         context.registerBean(Site.class, () -> site);
         context.registerBean(Runnable.class, () -> this::oneDone);

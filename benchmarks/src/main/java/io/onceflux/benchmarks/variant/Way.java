@@ -25,6 +25,11 @@ public enum Way {
     RABBIT_PER_MESSAGE(8, 1),
     RABBIT_GROUPED(4, 256),
     RABBIT_SET_BASED(4, 256),
+    KAFKA_PER_MESSAGE(8, 1),
+    KAFKA_GROUPED(4, 256),
+    KAFKA_SET_BASED(4, 256),
+    /** The same with a row for each partition in place of one for each message. */
+    KAFKA_FENCED(4, 256),
     /** Claims alone, many a statement and transaction. */
     CLAIMS(2, 100);
 
@@ -48,14 +53,18 @@ public enum Way {
         return this == SPRING_AMQP || name().startsWith("RABBIT");
     }
 
+    public boolean needsKafka() {
+        return name().startsWith("KAFKA");
+    }
+
     public boolean isPipelineAlone() {
         return name().startsWith("PIPELINE");
     }
 
     Grouping grouping() {
         return switch (this) {
-            case GROUPED, RABBIT_GROUPED, PIPELINE, BY_HAND_GROUPED -> Grouping.GROUPED;
-            case SET_BASED, RABBIT_SET_BASED, BY_HAND_SET_BASED -> Grouping.SET_BASED;
+            case GROUPED, RABBIT_GROUPED, KAFKA_GROUPED, PIPELINE, BY_HAND_GROUPED -> Grouping.GROUPED;
+            case SET_BASED, RABBIT_SET_BASED, KAFKA_SET_BASED, KAFKA_FENCED, BY_HAND_SET_BASED -> Grouping.SET_BASED;
             default -> Grouping.PER_MESSAGE;
         };
     }

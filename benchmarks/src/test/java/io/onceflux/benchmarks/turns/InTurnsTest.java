@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** With real forks of JMH, and cases that need no server. */
 class InTurnsTest {
 
-    private static final Site NOWHERE = new Site("", 0, "", "", "", "");
+    private static final Site NOWHERE = new Site("", 0, "", "", "", "", "");
 
     @TempDir
     Path folder;

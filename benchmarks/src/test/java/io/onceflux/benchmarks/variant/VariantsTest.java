@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.onceflux.benchmarks.scenario.Site;
+import io.onceflux.services.KafkaService;
 import io.onceflux.services.PostgresService;
 import io.onceflux.services.RabbitService;
 import java.time.Duration;
@@ -37,7 +38,11 @@ class VariantsTest {
                 "spring-amqp/duplicates=50",
                 "rabbit-per-message/duplicates=50",
                 "rabbit-grouped/duplicates=50",
-                "rabbit-set-based"
+                "rabbit-set-based",
+                "kafka-per-message/duplicates=50",
+                "kafka-grouped",
+                "kafka-set-based",
+                "kafka-fenced"
             })
     void theBooksAreExactAfterTwoTurns(String what) {
         Case one = Case.parse(what);
@@ -97,7 +102,7 @@ class VariantsTest {
 
     private static Site site(Case what) {
         if (what.way().isPipelineAlone()) {
-            return new Site("", 0, "", "", "", "");
+            return new Site("", 0, "", "", "", "", "");
         }
         PostgresService postgres = PostgresService.shared();
         return new Site(
@@ -106,6 +111,7 @@ class VariantsTest {
                 postgres.user(),
                 postgres.password(),
                 postgres.newDatabase(),
-                what.way().needsRabbit() ? RabbitService.shared().uri() : "");
+                what.way().needsRabbit() ? RabbitService.shared().uri() : "",
+                what.way().needsKafka() ? KafkaService.shared().bootstrap() : "");
     }
 }
