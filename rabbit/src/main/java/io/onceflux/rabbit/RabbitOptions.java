@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
  *     are waited for no longer than 30 s (channelRpcTimeout).
  * @param prefetch how many unacknowledged messages the broker sends at most, 1 to 65,535; null, the default, for the
  *     {@code maxInFlight} of the consumer that subscribes
- * @param messageIdHeader the header that has the message's id; null, the default, for the property {@code message-id}
+ * @param messageIdHeader the header that has the message's id; null, the default, for the property {@code message-id}. An id that
+ *     is not UTF-8 makes a dead letter, and so does U+FFFD in the property: the client puts it in the place of what it cannot decode
  * @param deadLetterExchange where dead letters are published; default the default exchange
  * @param deadLetterRoutingKey with which routing key; default {@code <queue>.dlq}
  * @param declaration how to declare the queue and {@code <queue>.dlq}; null, the default, if somebody else does
