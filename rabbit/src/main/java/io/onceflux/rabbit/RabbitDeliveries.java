@@ -37,7 +37,9 @@ public final class RabbitDeliveries {
      * <p>A dead letter has the body, headers and properties of the original, and headers {@code x-onceflux-...} that say where it
      * came from and why it was given up. Where the original's headers leave too little room in a frame of the connection, these
      * are fewer or none. Expiration, user id, {@code CC} and {@code x-death} are kept in such headers; headers of the sender that look
-     * like these are left out. A consumer that keeps dead letters in a table needs neither a queue for them nor the right to publish.
+     * like these are left out. Properties and names of headers that are not UTF-8, such as a binary {@code correlation-id}, have U+FFFD
+     * where the client could not decode them. A consumer that keeps dead letters in a table needs neither a queue for them nor the
+     * right to publish.
      *
      * <p>Errors, before the broker has accepted the consumer for the first time: {@link io.onceflux.InvalidSetupException} for
      * a refused login, a missing queue or dead-letter queue, a queue declared otherwise, a queue that the user may not read or

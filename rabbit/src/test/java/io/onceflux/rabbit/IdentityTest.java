@@ -125,7 +125,7 @@ class IdentityTest {
                     "café".getBytes(StandardCharsets.ISO_8859_1),
                     "cafè".getBytes(StandardCharsets.ISO_8859_1));
             for (int i = 0; i < ids.size(); i++) {
-                raw.publish(broker.queue(), ids.get(i), body("c"), body("odd-" + i));
+                raw.publish(broker.queue(), ids.get(i), new byte[] {'c', (byte) 0xff}, body("odd-" + i));
             }
             raw.publish(broker.queue(), body("order-1"), new byte[] {(byte) 0xff}, body("order-1"));
             raw.publish(broker.queue(), body("été"), body("c"), body("order-2"));
@@ -138,5 +138,9 @@ class IdentityTest {
                 .extracting(letter -> Broker.header(letter, "reason"))
                 .containsOnly("the property message-id is not UTF-8, or has U+FFFD, so it is no message id");
         assertThat(letters).extracting(letter -> Broker.header(letter, "kind")).containsOnly("PERMANENT");
+        assertThat(letters)
+                .extracting(letter -> letter.getProps().getCorrelationId())
+                .as("what the client makes of a binary property")
+                .containsOnly("c\uFFFD");
     }
 }
