@@ -8,6 +8,7 @@ import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +32,12 @@ final class Generation {
 
     private static final Logger log = LoggerFactory.getLogger(Generation.class);
     private static final Duration CLOSING = Duration.ofSeconds(3);
+
+    /**
+     * What every consumer has anyway, and a stream refuses to take: it would be consumed from its end on, and keep no
+     * acknowledgement. To ask for its type by declaring it as one finds only those without a limit of size or age.
+     */
+    private static final Map<String, Object> NOT_OF_STREAMS = Map.of("x-priority", 0);
 
     private final RabbitOptions options;
     private final Intake intake;
@@ -74,6 +81,7 @@ final class Generation {
         ConsumeOptions consuming = new ConsumeOptions()
                 .qos(prefetch)
                 .consumerTag(consumerTag)
+                .arguments(NOT_OF_STREAMS)
                 .channelCallback(opened -> {
                     channel = opened;
                     // The receiver consumes next, and on this thread: when the task runs, the broker has answered.
@@ -118,6 +126,13 @@ final class Generation {
                     ("RabbitMQ at %s does not let the user consume queue '%s': the user needs the right to read it, and no other"
                                     + " consumer of it may be exclusive. It said: %s")
                             .formatted(options.broker(), options.queue(), Refusals.wordsOf(why)),
+                    why);
+        }
+        if (!accepted && Refusals.isAbout(why, Refusals.PRECONDITION_FAILED)) {
+            return new InvalidSetupException(
+                    ("Queue '%s' at %s is a stream, which keeps no acknowledgements: messages would be lost. Consume a classic or"
+                                    + " quorum queue that is bound to the same exchange. RabbitMQ said: %s")
+                            .formatted(options.queue(), options.broker(), Refusals.wordsOf(why)),
                     why);
         }
         return why;

@@ -43,7 +43,7 @@ public final class RabbitDeliveries {
      *
      * <p>Errors, before the broker has accepted the consumer for the first time: {@link io.onceflux.InvalidSetupException} for
      * a refused login, a missing queue or dead-letter queue, a queue declared otherwise, a queue that the user may not read or
-     * that another consumes exclusively, no right to publish dead letters where they go to the default exchange, and a broker
+     * that another consumes exclusively, a stream, no right to publish dead letters where they go to the default exchange, and a broker
      * that cannot be reached for the start limit.
      * Afterwards none: outages are ridden out, and told to the consumer's listener.
      *

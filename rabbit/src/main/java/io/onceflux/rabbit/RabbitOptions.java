@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * What to consume, and how. Immutable; start with {@link #queue}. Names have at most 255 bytes, durations 365 days.
  *
- * @param queue the queue to consume
+ * @param queue the queue to consume; classic or quorum, a stream is refused
  * @param connectionFactory the client's own factory, with address, credentials, TLS, heartbeat and timeouts. It is copied;
  *     automatic recovery is switched off in the copy, because deliveries subscribe again themselves, and the broker's answers
  *     are waited for no longer than 30 s (channelRpcTimeout).
