@@ -31,7 +31,8 @@ import reactor.core.scheduler.Scheduler;
  * of a queue cannot be asked for here.
  *
  * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such queue, the broker
- * cannot be reached, or a queue to give a message back to is not there. Listed values are emitted on a thread of their own.
+ * cannot be reached, a queue to give a message back to is not there, or a letter cannot be read by the client, in whose words it says so:
+ * those behind it are not seen until somebody removes it. Listed values are emitted on a thread of their own.
  */
 public final class RabbitDeadLetters implements DeadLetters {
 

@@ -47,6 +47,11 @@ public final class RabbitDeliveries {
      * that cannot be reached for the start limit.
      * Afterwards none: outages are ridden out, and told to the consumer's listener.
      *
+     * <p>A message that the client cannot read, such as one with headers nested in more than 32 levels, ends the connection each
+     * time that it is delivered. After two such ends messages are taken one by one, until as many are settled as the prefetch has: so
+     * those before it are handled, and a quorum queue with a delivery limit gives up no other. A classic queue, or one without a
+     * limit, stands still at it until somebody removes it. The listener and the health say so.
+     *
      * <p>Not promised: an order of messages across redeliveries.
      */
     public static Flux<Delivery<byte[]>> from(RabbitOptions options) {
