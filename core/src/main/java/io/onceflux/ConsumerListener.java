@@ -77,7 +77,10 @@ public interface ConsumerListener {
      */
     default void onSourceLost(String source, String reason, Duration untilNextTry) {}
 
-    /** A source's broker has accepted it as a consumer, for the first time or again. */
+    /**
+     * A source's broker has accepted it as a consumer, for the first time or again. A source that is lost again at once, each time, is not
+     * told as consuming in between.
+     */
     default void onSourceConsuming(String source) {}
 
     /** A source was cancelled, or has ended. */

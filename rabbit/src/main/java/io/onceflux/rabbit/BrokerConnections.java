@@ -21,6 +21,9 @@ final class BrokerConnections {
     /** The client's own ten minutes keep a thread for longer than any stop may take. */
     private static final int LONGEST_ANSWER = 30_000;
 
+    /** RabbitMQ takes messages of up to 512 MiB, whatever it is told; the client takes those that are smaller than this. */
+    private static final int LARGEST_BODY = 512 * 1024 * 1024 + 1;
+
     private final ConnectionFactory factory;
     private final RabbitOptions options;
     private final Set<BrokerConnection> open = ConcurrentHashMap.newKeySet();
@@ -32,7 +35,16 @@ final class BrokerConnections {
         this.factory.setTopologyRecoveryEnabled(false);
         int users = factory.getChannelRpcTimeout(); // 0 is for ever.
         this.factory.setChannelRpcTimeout(users == 0 ? LONGEST_ANSWER : Math.min(users, LONGEST_ANSWER));
+        if (largestBody(factory)
+                == largestBody(new ConnectionFactory())) { // A larger one would stop its queue for ever.
+            this.factory.setMaxInboundMessageBodySize(LARGEST_BODY);
+        }
         this.options = options;
+    }
+
+    /** The factory alone does not tell it. */
+    private static int largestBody(ConnectionFactory of) {
+        return of.params(null).getMaxInboundMessageBodySize();
     }
 
     /**

@@ -59,8 +59,15 @@ final class DeadLetterQueue {
             if (Refusals.isAbout(e, Refusals.NOT_FOUND)) {
                 throw new IOException("queue '%s' does not exist at %s".formatted(queue, options.broker()), e);
             }
-            throw e;
+            throw notRead(options, queue, e);
         }
+    }
+
+    /** The client's own exception says nothing. */
+    private static IOException notRead(RabbitOptions options, String queue, Exception why) {
+        return new IOException(
+                "queue '%s' at %s could not be read: %s".formatted(queue, options.broker(), Refusals.wordsOf(why)),
+                why);
     }
 
     Scheduler thread() {
@@ -79,7 +86,7 @@ final class DeadLetterQueue {
                         deadLetterQueues()));
             }
         } catch (IOException | RuntimeException e) {
-            sink.error(e);
+            sink.error(notRead(options, queue, e));
         }
     }
 

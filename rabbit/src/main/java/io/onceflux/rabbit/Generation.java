@@ -8,6 +8,7 @@ import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -15,6 +16,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
 import reactor.rabbitmq.ConsumeOptions;
@@ -32,6 +34,15 @@ final class Generation {
     private static final Logger log = LoggerFactory.getLogger(Generation.class);
     private static final Duration CLOSING = Duration.ofSeconds(3);
 
+    /** What ends a connection at once, again and again, does so sooner. */
+    static final Duration A_WHILE = Duration.ofSeconds(5);
+
+    /**
+     * What every consumer has anyway, and a stream refuses to take: it would be consumed from its end on, and keep no
+     * acknowledgement. To ask for its type by declaring it as one finds only those without a limit of size or age.
+     */
+    private static final Map<String, Object> NOT_OF_STREAMS = Map.of("x-priority", 0);
+
     private final RabbitOptions options;
     private final Intake intake;
     private final BrokerConnection connection;
@@ -39,6 +50,9 @@ final class Generation {
     private final Scheduler broker;
     private final Acknowledgements acknowledgements;
     private final int prefetch;
+    private final Watch watch;
+    private final Sinks.Empty<Void> begun = Sinks.empty();
+    private final Sinks.Empty<Void> enough = Sinks.empty();
     private final String consumerTag = "onceflux-" + UUID.randomUUID();
     private volatile @Nullable Channel channel;
     private volatile @Nullable IOException unanswered;
@@ -50,13 +64,15 @@ final class Generation {
             BrokerConnection connection,
             DeadLetterPublisher deadLetters,
             Scheduler broker,
-            int prefetch) {
+            int prefetch,
+            Watch watch) {
         this.options = options;
         this.intake = intake;
         this.connection = connection;
         this.deadLetters = deadLetters;
         this.broker = broker;
         this.prefetch = prefetch;
+        this.watch = watch;
         // With half of them waiting, the broker still sends.
         this.acknowledgements = new Acknowledgements(broker, this::openChannel, prefetch / 2);
     }
@@ -64,20 +80,19 @@ final class Generation {
     /**
      * Consumes until the channel is lost or the broker cancels; the flux then ends with an error that says why. It is an
      * {@link InvalidSetupException} if the broker refused the consumer.
-     *
-     * @param whenAccepted called on the broker's thread when the broker has accepted the consumer
      */
-    Flux<Delivery<byte[]>> deliveries(Runnable whenAccepted) {
+    Flux<Delivery<byte[]>> deliveries() {
         Receiver receiver = new Receiver(new ReceiverOptions()
                 .connectionMono(Mono.just(connection.client()))
                 .connectionSubscriptionScheduler(broker));
         ConsumeOptions consuming = new ConsumeOptions()
                 .qos(prefetch)
                 .consumerTag(consumerTag)
+                .arguments(NOT_OF_STREAMS)
                 .channelCallback(opened -> {
                     channel = opened;
                     // The receiver consumes next, and on this thread: when the task runs, the broker has answered.
-                    broker.schedule(() -> noteAnswer(opened, whenAccepted));
+                    broker.schedule(() -> noteAnswer(opened));
                 });
         // When the consumer stops, the broker is asked for no more, but the channel stays open for the answers that are
         // due: the second publisher never emits, so it never ends the first.
@@ -89,7 +104,7 @@ final class Generation {
         return receiver.consumeManualAck(options.queue(), consuming)
                 .doOnCancel(this::closeNow)
                 .<Delivery<byte[]>>map(message -> new RabbitDelivery(message, this, options))
-                .takeUntilOther(intakeEnded)
+                .takeUntilOther(Mono.firstWithSignal(intakeEnded, lasting(), givenUpForMore()))
                 .subscribeOn(broker, false)
                 .cancelOn(broker)
                 .concatWith(Mono.error(() -> new IOException("the broker cancelled the consumer")))
@@ -97,27 +112,55 @@ final class Generation {
                         Mono.<Delivery<byte[]>>error(() -> whyEnded(error)).subscribeOn(broker));
     }
 
-    private void noteAnswer(Channel opened, Runnable whenAccepted) {
+    private void noteAnswer(Channel opened) {
         if (opened.isOpen()) {
             accepted = true;
-            whenAccepted.run();
+            watch.accepted();
+            begun.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
         }
+    }
+
+    /** Never emits. */
+    private Mono<Delivery<byte[]>> lasting() {
+        return begun.asMono()
+                .then(Mono.delay(A_WHILE))
+                .then(BrokerThread.call(broker, watch::lasting))
+                .then(Mono.never());
+    }
+
+    private Mono<Delivery<byte[]>> givenUpForMore() {
+        return enough.asMono()
+                .then(Mono.error(() -> new IOException(
+                        "one by one no more: the client has read as many messages as are sent at once")));
+    }
+
+    /** Ends it, so that the next one is sent more at once. */
+    void giveUpForMore() {
+        // After what else follows on an acknowledgement.
+        broker.schedule(() -> enough.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST));
     }
 
     /** On the broker's thread, so that the broker's answer to the consumer has been noted. */
     private Throwable whyEnded(Throwable error) {
-        IOException givenUp = unanswered;
-        if (givenUp != null) {
-            return givenUp;
-        }
         Channel last = channel;
         ShutdownSignalException closed = last == null ? null : last.getCloseReason();
+        IOException givenUp = unanswered;
+        if (givenUp != null && (closed == null || !Refusals.isUnreadable(closed))) {
+            return givenUp;
+        }
         Throwable why = closed == null || closed.isInitiatedByApplication() ? error : closed;
         if (!accepted && Refusals.isAbout(why, Refusals.ACCESS_REFUSED)) {
             return new InvalidSetupException(
                     ("RabbitMQ at %s does not let the user consume queue '%s': the user needs the right to read it, and no other"
                                     + " consumer of it may be exclusive. It said: %s")
                             .formatted(options.broker(), options.queue(), Refusals.wordsOf(why)),
+                    why);
+        }
+        if (!accepted && Refusals.isAbout(why, Refusals.PRECONDITION_FAILED)) {
+            return new InvalidSetupException(
+                    ("Queue '%s' at %s is a stream, which keeps no acknowledgements: messages would be lost. Consume a classic or"
+                                    + " quorum queue that is bound to the same exchange. RabbitMQ said: %s")
+                            .formatted(options.queue(), options.broker(), Refusals.wordsOf(why)),
                     why);
         }
         return why;
@@ -132,7 +175,10 @@ final class Generation {
     // So it ends the generation, and the broker delivers again.
 
     Mono<Void> acknowledge(long deliveryTag) {
-        return acknowledgements.acknowledge(deliveryTag, this::notWritten).doOnError(this::failed);
+        return acknowledgements
+                .acknowledge(deliveryTag, this::notWritten)
+                .doOnSuccess(written -> watch.settled(this))
+                .doOnError(this::failed);
     }
 
     Mono<Void> requeue(long deliveryTag) {
@@ -202,5 +248,18 @@ final class Generation {
             throw new IOException("the channel is lost; the broker delivers its messages again");
         }
         return open;
+    }
+
+    /** Told, on the broker's thread, what becomes of a generation. */
+    interface Watch {
+
+        /** The broker has accepted it as a consumer. */
+        void accepted();
+
+        /** The answer to one of its deliveries, which is done, was written. */
+        void settled(Generation generation);
+
+        /** It has been a consumer for a while. */
+        void lasting();
     }
 }

@@ -12,20 +12,31 @@ import org.jspecify.annotations.Nullable;
 /** Finds the id of a message in its properties or in a header. */
 final class MessageIds {
 
+    /** What the client puts in the place of bytes that are no UTF-8, whatever they are. */
+    private static final char REPLACED = '\uFFFD';
+
     private MessageIds() {}
 
     /**
      * The id, or null if there is none.
      *
-     * @throws PermanentFailure if the header's value is no text, no UTF-8 or no whole number
+     * @throws PermanentFailure if the property is not UTF-8; or the header's value is no text, no UTF-8 or no whole number
      */
     static @Nullable String of(BasicProperties properties, @Nullable String header) {
         if (header == null) {
-            return properties.getMessageId();
+            return property(properties.getMessageId());
         }
         Map<String, Object> headers = properties.getHeaders();
         Object value = headers == null ? null : headers.get(header);
         return value == null ? null : text(header, value);
+    }
+
+    /** The client has decoded it, leniently: different ids that are no UTF-8 are equal by now. */
+    private static @Nullable String property(@Nullable String id) {
+        if (id != null && id.indexOf(REPLACED) >= 0) {
+            throw new PermanentFailure("the property message-id is not UTF-8, or has U+FFFD, so it is no message id");
+        }
+        return id;
     }
 
     /** Clients differ in how they send text, so all its forms give the same id. */

@@ -17,7 +17,8 @@ import reactor.core.scheduler.Scheduler;
  *
  * <p>Not given back are the user id, {@code CC}, whose copies went out before, and the expiration: a message that expires in a queue
  * without a dead-letter exchange is gone. They stay in the headers {@code x-onceflux-user-id}, {@code x-onceflux-CC} and
- * {@code x-onceflux-expiration}.
+ * {@code x-onceflux-expiration}. Properties that were not UTF-8, such as a binary {@code correlation-id}, are given back as the client
+ * decoded them, with U+FFFD for what it could not.
  *
  * <p>Where a message came from is taken from the description that OnceFlux gave it, or from the broker's own {@code x-death} where the
  * broker gave it up; never from what its sender wrote. What neither says goes to the queue of the options: that is so for messages that
@@ -30,7 +31,8 @@ import reactor.core.scheduler.Scheduler;
  * of a queue cannot be asked for here.
  *
  * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such queue, the broker
- * cannot be reached, or a queue to give a message back to is not there. Listed values are emitted on a thread of their own.
+ * cannot be reached, a queue to give a message back to is not there, or a letter cannot be read by the client, in whose words it says so:
+ * those behind it are not seen until somebody removes it. Listed values are emitted on a thread of their own.
  */
 public final class RabbitDeadLetters implements DeadLetters {
 

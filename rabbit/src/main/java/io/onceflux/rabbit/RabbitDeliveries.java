@@ -37,13 +37,20 @@ public final class RabbitDeliveries {
      * <p>A dead letter has the body, headers and properties of the original, and headers {@code x-onceflux-...} that say where it
      * came from and why it was given up. Where the original's headers leave too little room in a frame of the connection, these
      * are fewer or none. Expiration, user id, {@code CC} and {@code x-death} are kept in such headers; headers of the sender that look
-     * like these are left out. A consumer that keeps dead letters in a table needs neither a queue for them nor the right to publish.
+     * like these are left out. Properties and names of headers that are not UTF-8, such as a binary {@code correlation-id}, have U+FFFD
+     * where the client could not decode them. A consumer that keeps dead letters in a table needs neither a queue for them nor the
+     * right to publish.
      *
      * <p>Errors, before the broker has accepted the consumer for the first time: {@link io.onceflux.InvalidSetupException} for
      * a refused login, a missing queue or dead-letter queue, a queue declared otherwise, a queue that the user may not read or
-     * that another consumes exclusively, no right to publish dead letters where they go to the default exchange, and a broker
+     * that another consumes exclusively, a stream, no right to publish dead letters where they go to the default exchange, and a broker
      * that cannot be reached for the start limit.
      * Afterwards none: outages are ridden out, and told to the consumer's listener.
+     *
+     * <p>A message that the client cannot read, such as one with headers nested in more than 32 levels, ends the connection each
+     * time that it is delivered. After two such ends messages are taken one by one, until as many are settled as the prefetch has: so
+     * those before it are handled, and a quorum queue with a delivery limit gives up no other. A classic queue, or one without a
+     * limit, stands still at it until somebody removes it. The listener and the health say so.
      *
      * <p>Not promised: an order of messages across redeliveries.
      */

@@ -8,18 +8,21 @@ import org.jspecify.annotations.Nullable;
 /**
  * What to consume, and how. Immutable; start with {@link #queue}. Names have at most 255 bytes, durations 365 days.
  *
- * @param queue the queue to consume
+ * @param queue the queue to consume; classic or quorum, a stream is refused
  * @param connectionFactory the client's own factory, with address, credentials, TLS, heartbeat and timeouts. It is copied;
  *     automatic recovery is switched off in the copy, because deliveries subscribe again themselves, and the broker's answers
- *     are waited for no longer than 30 s (channelRpcTimeout).
+ *     are waited for no longer than 30 s (channelRpcTimeout). Where the largest body that it takes (maxInboundMessageBodySize) is
+ *     the client's own default of 64 MiB, the copy takes all that RabbitMQ does, 512 MiB; each needs that memory. With a lower one of
+ *     yours, a message that is larger ends the connection, each time that it is delivered, and stops its queue.
  * @param prefetch how many unacknowledged messages the broker sends at most, 1 to 65,535; null, the default, for the
  *     {@code maxInFlight} of the consumer that subscribes
- * @param messageIdHeader the header that has the message's id; null, the default, for the property {@code message-id}
+ * @param messageIdHeader the header that has the message's id; null, the default, for the property {@code message-id}. An id that
+ *     is not UTF-8 makes a dead letter, and so does U+FFFD in the property: the client puts it in the place of what it cannot decode
  * @param deadLetterExchange where dead letters are published; default the default exchange
  * @param deadLetterRoutingKey with which routing key; default {@code <queue>.dlq}
  * @param declaration how to declare the queue and {@code <queue>.dlq}; null, the default, if somebody else does
- * @param minBackoff the pause before the first new subscription after one has ended; it doubles up to {@code maxBackoff};
- *     default 200 ms
+ * @param minBackoff the pause before the first new subscription after one has ended; it doubles up to {@code maxBackoff}, until a
+ *     delivery is settled or a subscription has lasted for 5 s; default 200 ms
  * @param maxBackoff the longest such pause; default 10 s
  * @param startLimit how long the broker may be away at the start, before the start fails; default 1 minute
  * @param confirmLimit how long the broker may take to confirm a dead letter, before it is tried again; default 5 s.

@@ -16,7 +16,7 @@ import reactor.util.retry.Retry;
  * Deliveries of one queue, from generation to generation: a generation always ends with an error, and the next one is opened
  * after a pause, and only once the consumer's database takes writes.
  */
-final class RabbitSource {
+final class RabbitSource implements Generation.Watch {
 
     private static final Logger log = LoggerFactory.getLogger(RabbitSource.class);
 
@@ -33,8 +33,10 @@ final class RabbitSource {
     private final DeadLetterRight deadLetterRight;
     private final Topology topology;
     private final Scheduler broker;
+    private final Prefetch prefetch;
     private final long start = System.nanoTime();
     private boolean hasConsumed;
+    private boolean isConsuming;
     private int failures;
 
     RabbitSource(RabbitOptions options, Intake intake) {
@@ -46,6 +48,8 @@ final class RabbitSource {
         this.deadLetterRight = new DeadLetterRight(options, connections);
         this.topology = new Topology(options, intake);
         this.broker = BrokerThread.start("onceflux-rabbit-" + options.queue());
+        Integer chosen = options.prefetch();
+        this.prefetch = new Prefetch(chosen != null ? chosen : Math.min(intake.maxInFlight(), 65_535));
     }
 
     Flux<Delivery<byte[]>> deliveries() {
@@ -55,7 +59,7 @@ final class RabbitSource {
     private Flux<Delivery<byte[]>> generation() {
         return intake.ready()
                 .thenMany(Flux.usingWhen(
-                        Mono.fromCallable(this::open).subscribeOn(broker), this::consume, Generation::close));
+                        Mono.fromCallable(this::open).subscribeOn(broker), Generation::deliveries, Generation::close));
     }
 
     private Generation open() throws Exception {
@@ -69,22 +73,37 @@ final class RabbitSource {
             connection.abort(Duration.ofSeconds(1));
             throw e;
         }
-        return new Generation(options, intake, connection, deadLetters, broker, prefetch());
+        return new Generation(options, intake, connection, deadLetters, broker, prefetch.next(), this);
     }
 
-    private Flux<Delivery<byte[]>> consume(Generation generation) {
-        return generation.deliveries(this::accepted);
+    @Override
+    public void accepted() {
+        if (!hasConsumed) {
+            hasConsumed = true;
+            consuming();
+        }
     }
 
-    private void accepted() {
-        hasConsumed = true;
+    @Override
+    public void settled(Generation generation) {
+        consuming();
+        if (prefetch.settledOne()) {
+            generation.giveUpForMore();
+        }
+    }
+
+    @Override
+    public void lasting() {
+        consuming();
+    }
+
+    /** After a loss, that the broker has accepted a consumer is not enough: the client may be unable to read what it is sent first. */
+    private void consuming() {
         failures = 0;
-        intake.listener().onSourceConsuming(options.source());
-    }
-
-    private int prefetch() {
-        Integer chosen = options.prefetch();
-        return chosen != null ? chosen : Math.min(intake.maxInFlight(), 65_535);
+        if (!isConsuming) {
+            isConsuming = true;
+            intake.listener().onSourceConsuming(options.source());
+        }
     }
 
     /** Until the broker has accepted a consumer for the first time, a wrong set-up fails; afterwards all is ridden out. */
@@ -102,6 +121,8 @@ final class RabbitSource {
                             .formatted(options.broker(), options.startLimit().toSeconds(), options.queue(), words),
                     end));
         }
+        isConsuming = false;
+        prefetch.ended(end);
         Duration pause = backoff.after(++failures);
         intake.listener().onSourceLost(options.source(), words, pause);
         return Mono.delay(pause);

@@ -1,8 +1,10 @@
 package io.onceflux.rabbit;
 
 import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.MalformedFrameException;
 import com.rabbitmq.client.Method;
 import com.rabbitmq.client.ShutdownSignalException;
+import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
 /** Reads the reply with which the broker closed a channel or connection. */
@@ -22,6 +24,22 @@ final class Refusals {
         for (int depth = 0; at != null && depth < DEEPEST; depth++) {
             if (at instanceof ShutdownSignalException shutdown) {
                 return replyCodeOf(shutdown.getReason()) == replyCode;
+            }
+            at = at.getCause();
+        }
+        return false;
+    }
+
+    /** Whether the connection ended because the client could not read what the broker sent, and not for the connection's own sake. */
+    static boolean isUnreadable(Throwable error) {
+        Throwable at = error;
+        for (int depth = 0; at != null && depth < DEEPEST; depth++) {
+            if (at instanceof ShutdownSignalException shutdown) {
+                Throwable cause = shutdown.getCause();
+                return !shutdown.isInitiatedByApplication()
+                        && shutdown.getReason() == null
+                        && cause != null
+                        && (cause instanceof MalformedFrameException || !(cause instanceof IOException));
             }
             at = at.getCause();
         }

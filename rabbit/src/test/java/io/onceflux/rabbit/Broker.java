@@ -143,6 +143,14 @@ final class Broker implements AutoCloseable {
         onChannel(channel -> channel.queueDelete(name));
     }
 
+    /** Removes what waits in the queue, unread. */
+    void purge() {
+        await().atMost(LIMIT).until(() -> {
+            onChannel(channel -> channel.queuePurge(queue));
+            return backlog() == 0;
+        });
+    }
+
     /** Publishes messages whose id and body are the given texts, confirmed. */
     void publish(List<String> ids) {
         onChannel(channel -> {

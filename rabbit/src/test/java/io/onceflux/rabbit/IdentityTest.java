@@ -113,4 +113,34 @@ class IdentityTest {
                 handle(broker.options().messageIdFromHeader("event-id").build(), 0, 0, 1);
         assertThat(Broker.header(letters.get(0), "reason")).isEqualTo("the message has no id");
     }
+
+    /** As the client reads them, the first two would be one id, and the last two another. */
+    @Test
+    void propertiesThatAreNotUtf8AreNoIdsAndNotEqual() throws Exception {
+        broker.declare();
+        try (RawPublisher raw = new RawPublisher(broker.factory())) {
+            List<byte[]> ids = List.of(
+                    new byte[] {(byte) 0xff, (byte) 0xfe, 1},
+                    new byte[] {(byte) 0xff, (byte) 0xfd, 1},
+                    "café".getBytes(StandardCharsets.ISO_8859_1),
+                    "cafè".getBytes(StandardCharsets.ISO_8859_1));
+            for (int i = 0; i < ids.size(); i++) {
+                raw.publish(broker.queue(), ids.get(i), new byte[] {'c', (byte) 0xff}, body("odd-" + i));
+            }
+            raw.publish(broker.queue(), body("order-1"), new byte[] {(byte) 0xff}, body("order-1"));
+            raw.publish(broker.queue(), body("été"), body("c"), body("order-2"));
+        }
+        List<GetResponse> letters = handle(broker.options().build(), 2, 0, 4);
+        assertThat(letters)
+                .extracting(letter -> new String(letter.getBody(), StandardCharsets.UTF_8))
+                .containsExactlyInAnyOrder("odd-0", "odd-1", "odd-2", "odd-3");
+        assertThat(letters)
+                .extracting(letter -> Broker.header(letter, "reason"))
+                .containsOnly("the property message-id is not UTF-8, or has U+FFFD, so it is no message id");
+        assertThat(letters).extracting(letter -> Broker.header(letter, "kind")).containsOnly("PERMANENT");
+        assertThat(letters)
+                .extracting(letter -> letter.getProps().getCorrelationId())
+                .as("what the client makes of a binary property")
+                .containsOnly("c\uFFFD");
+    }
 }

@@ -19,13 +19,17 @@ import io.onceflux.services.RabbitService;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Mono;
 
 /** A wrong set-up is one clear sentence, and no message is taken. */
@@ -83,6 +87,31 @@ class RefusesBadSetupTest {
         assertThat(failureWith(
                         broker.options().declare(QueueDeclaration.quorum(5)).build()))
                 .contains("exists", "with other properties", "inequivalent arg 'x-queue-type'");
+    }
+
+    /** It would be consumed from its end on: what waits in it would never be seen. */
+    @ParameterizedTest
+    @ValueSource(strings = {"x-queue-type", "x-max-age", "x-max-length-bytes"})
+    void aStreamWhateverItsLimits(String argument) {
+        broker.declare(broker.deadLetterQueue(), Map.of());
+        Map<String, Object> arguments = new HashMap<>(Map.of("x-max-age", "1D", "x-max-length-bytes", 1_000_000_000L));
+        arguments.keySet().retainAll(Set.of(argument));
+        arguments.put("x-queue-type", "stream");
+        broker.declare(broker.queue(), arguments);
+        broker.publish("order-1");
+        String leastRights = broker.user("", "amq\\.default", broker.queue());
+        assertThat(failureWith(broker.options()
+                        .connectionFactory(broker.as(leastRights))
+                        .build()))
+                .contains("Queue '" + broker.queue() + "'", "is a stream", "classic or quorum");
+    }
+
+    @Test
+    void aStreamThatIsToBeDeclaredAsAQueue() {
+        broker.declare(broker.queue(), Map.of("x-queue-type", "stream"));
+        assertThat(failureWith(
+                        broker.options().declare(QueueDeclaration.classic()).build()))
+                .contains("exists", "with other properties", "x-queue-type");
     }
 
     @Test

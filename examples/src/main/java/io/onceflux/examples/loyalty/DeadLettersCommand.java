@@ -43,7 +43,8 @@ public final class DeadLettersCommand {
     static CommandLine commandLine(RabbitOptions queue) {
         return new CommandLine(new DeadLettersCommand(queue))
                 .setExecutionExceptionHandler((error, command, arguments) -> {
-                    command.getErr().println(Exceptions.unwrap(error).getMessage());
+                    Throwable cause = Exceptions.unwrap(error);
+                    command.getErr().println(cause.getMessage() == null ? cause.toString() : cause.getMessage());
                     return CommandLine.ExitCode.SOFTWARE;
                 });
     }

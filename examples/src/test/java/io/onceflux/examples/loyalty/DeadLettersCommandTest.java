@@ -5,10 +5,13 @@ import static io.onceflux.examples.loyalty.Shop.order;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.rabbitmq.client.AMQP.BasicProperties;
 import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.services.ForkedJvm;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.HashMap;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -82,6 +85,24 @@ class DeadLettersCommandTest {
         assertThat(execute("replay")).isZero();
         shop.awaitDeadLetters(1);
         assertThat(shop.ledgerRows()).isEqualTo(2);
+    }
+
+    @Test
+    void aLetterThatTheClientCannotReadIsSaidInASentence() throws Exception {
+        Map<String, Object> headers = new HashMap<>();
+        for (int depth = 0; depth < 40; depth++) {
+            headers = new HashMap<>(Map.of("deeper", headers));
+        }
+        shop.channel.basicPublish(
+                "",
+                shop.queue + ".dlq",
+                new BasicProperties.Builder().headers(headers).build(),
+                new byte[0]);
+        shop.awaitDeadLetters(4);
+        assertThat(execute("list")).isEqualTo(1);
+        assertThat(err.toString())
+                .contains("queue '" + shop.queue + ".dlq' at ", "could not be read", "Too many levels of nested tables")
+                .doesNotContain("null");
     }
 
     @Test
