@@ -6,13 +6,7 @@ import java.net.URLEncoder;
 
 /** Where one case works: a database, and a queue or topic, of its own. */
 public record Site(
-        String host,
-        int port,
-        String user,
-        String password,
-        String database,
-        String rabbitUri,
-        String kafkaBootstrap) {
+        String host, int port, String user, String password, String database, String rabbitUri, String kafkaBootstrap) {
 
     public String jdbcUrl() {
         return "jdbc:postgresql://%s:%d/%s".formatted(host, port, database);

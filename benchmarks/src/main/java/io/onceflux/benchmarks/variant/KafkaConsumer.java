@@ -17,6 +17,7 @@ import io.onceflux.postgres.OffsetTable;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
+import reactor.core.Disposable;
 
 /** OnceFlux from Kafka into the database. A stopped consumer does not start again, so each turn has one of its own. */
 final class KafkaConsumer extends FromBroker {
@@ -27,6 +28,7 @@ final class KafkaConsumer extends FromBroker {
     private final ConnectionPool connections;
     private final KafkaOptions options;
     private @Nullable IdempotentConsumer<Order> consumer;
+    private @Nullable Disposable running;
 
     KafkaConsumer(Case what, Site site) {
         super(new BrokerTopic(site, new Orders(what.duplicates())), site, !isFenced(what));
@@ -57,7 +59,7 @@ final class KafkaConsumer extends FromBroker {
     void connect() {
         IdempotentConsumer<Order> started = describe();
         consumer = started;
-        KafkaDeliveries.from(options)
+        running = KafkaDeliveries.from(options)
                 .map(Delivery.decoding(Order::fromJson))
                 .transform(started)
                 .subscribe(this::count, this::failed);
@@ -81,6 +83,9 @@ final class KafkaConsumer extends FromBroker {
 
     @Override
     public void close() {
+        if (running != null) {
+            running.dispose();
+        }
         connections.dispose();
         super.close();
     }
