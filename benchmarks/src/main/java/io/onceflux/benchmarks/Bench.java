@@ -37,7 +37,8 @@ final class Bench implements Callable<Integer> {
             names = "--only",
             split = ",",
             paramLabel = "PART",
-            description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory.")
+            description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory,"
+                    + " scale.")
     @Nullable
     Set<String> only;
 

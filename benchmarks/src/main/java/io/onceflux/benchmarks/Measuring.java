@@ -1,6 +1,7 @@
 package io.onceflux.benchmarks;
 
 import io.onceflux.benchmarks.report.Measurements;
+import io.onceflux.benchmarks.scale.ScaleOut;
 import io.onceflux.benchmarks.turns.InTurns;
 import io.onceflux.benchmarks.turns.Latencies;
 import io.onceflux.benchmarks.turns.Sizes;
@@ -50,14 +51,27 @@ final class Measuring {
                 say(Plan.SMALL_HEAP, plan.millionsOfKeys() + " million distinct keys");
                 heap = SmallHeap.measure(plan.millionsOfKeys(), results.resolve(Plan.SMALL_HEAP));
             }
+            Map<String, Map<String, Long>> counts = scaleOut(servers);
             return new Measurements(
                     Conditions.describe(command, load, servers),
                     Conditions.isBusy(load),
                     rates,
                     latencies,
                     sizes,
-                    heap);
+                    heap,
+                    counts);
         }
+    }
+
+    private Map<String, Map<String, Long>> scaleOut(Servers servers) {
+        if (plan.scaleRounds() == 0) {
+            return Map.of();
+        }
+        servers.startKafka();
+        ScaleOut scaleOut = new ScaleOut(servers::newSite, line -> say(Plan.SCALE_OUT, line));
+        scaleOut.measure(plan.scaleRounds());
+        rates.put(Plan.SCALE_OUT, scaleOut.rates());
+        return scaleOut.counts();
     }
 
     private void run(Part part, Servers servers) throws IOException {

@@ -17,10 +17,12 @@ import org.jspecify.annotations.Nullable;
  *
  * @param parts one after the other; what is compared is in one part
  * @param millionsOfKeys how many million distinct keys go through a small heap; 0 for none
+ * @param scaleRounds how often 1, 2 and 4 processes consume a topic; 0 for never
  */
-record Plan(List<Part> parts, int millionsOfKeys) {
+record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
 
     static final String SMALL_HEAP = "memory";
+    static final String SCALE_OUT = "scale";
 
     Plan {
         parts = List.copyOf(parts);
@@ -49,6 +51,7 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                 3,
                                 ofMillis(1_500)),
                         new Part("rabbit", rabbit(), 3, ofMillis(1_500))),
+                0,
                 0);
     }
 
@@ -113,7 +116,8 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                 List.of(Fork.of("claims/rows=1000000", "claims/rows=10000000", "claims/rows=50000000")),
                                 7,
                                 ofSeconds(5))),
-                10);
+                10,
+                3);
     }
 
     private static List<Fork> rabbit() {
@@ -134,14 +138,15 @@ record Plan(List<Part> parts, int millionsOfKeys) {
     /** The parts of these names only. */
     Plan only(Set<String> names) {
         Set<String> known = parts.stream().map(Part::name).collect(Collectors.toSet());
-        known.add(SMALL_HEAP);
+        known.addAll(Set.of(SMALL_HEAP, SCALE_OUT));
         if (!known.containsAll(names)) {
             throw new IllegalArgumentException(
                     "There are " + known.stream().sorted().toList() + ", not " + names);
         }
         return new Plan(
                 parts.stream().filter(part -> names.contains(part.name())).toList(),
-                names.contains(SMALL_HEAP) ? millionsOfKeys : 0);
+                names.contains(SMALL_HEAP) ? millionsOfKeys : 0,
+                names.contains(SCALE_OUT) ? scaleRounds : 0);
     }
 
     /** With this many rounds and this slice everywhere, where they are given. */
@@ -157,6 +162,7 @@ record Plan(List<Part> parts, int millionsOfKeys) {
                                 rounds == null ? part.rounds() : rounds,
                                 slice == null ? part.slice() : slice))
                         .toList(),
-                millionsOfKeys);
+                millionsOfKeys,
+                rounds == null || scaleRounds == 0 ? scaleRounds : rounds);
     }
 }

@@ -18,6 +18,7 @@ import java.util.stream.Stream;
  * @param latencies milliseconds, by part, case and percentile ("50", "99.9"), a number for each round
  * @param sizes bytes, by case and what
  * @param heap bytes on the heap after so many million distinct keys
+ * @param counts of what happened, by case and what
  */
 public record Measurements(
         Map<String, String> conditions,
@@ -25,7 +26,8 @@ public record Measurements(
         Map<String, Map<String, List<Double>>> parts,
         Map<String, Map<String, Map<String, List<Double>>>> latencies,
         Map<String, Map<String, Long>> sizes,
-        List<Long> heap) {
+        List<Long> heap,
+        Map<String, Map<String, Long>> counts) {
 
     private static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
 

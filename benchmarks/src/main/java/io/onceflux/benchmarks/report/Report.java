@@ -55,6 +55,9 @@ public final class Report {
             if (part.equals("table")) {
                 tables.add(Tables.sizes(measured));
             }
+            if (part.equals("scale")) {
+                tables.add(Tables.duplicates(measured));
+            }
             List<String> pictures = List.of(part, part + "-latency").stream()
                     .filter(charts::containsKey)
                     .toList();

@@ -70,6 +70,18 @@ final class Tables {
         return new Table(rows);
     }
 
+    /** What a group's change of members costs. */
+    static Table duplicates(Measurements measured) {
+        List<List<String>> rows = new ArrayList<>();
+        rows.add(List.of("case", "messages in all rounds", "duplicates as one joined and one left, under load"));
+        measured.counts()
+                .forEach((what, counts) -> rows.add(List.of(
+                        Titles.of(what),
+                        Format.number(counts.getOrDefault("messages", 0L)),
+                        Format.number(counts.getOrDefault("duplicates", 0L)))));
+        return new Table(rows);
+    }
+
     static Table heap(Measurements measured) {
         List<List<String>> rows = new ArrayList<>();
         rows.add(List.of("million distinct keys so far", "on the heap after a collection"));

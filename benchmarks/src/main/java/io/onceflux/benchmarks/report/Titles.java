@@ -34,6 +34,7 @@ final class Titles {
             "latency", "Latency at half load",
             "duplicates", "Shares of duplicates",
             "lanes", "Lanes and messages a transaction",
+            "scale", "Processes on one topic, one PostgreSQL",
             "table", "Size of the claim table");
 
     private Titles() {}
@@ -54,6 +55,7 @@ final class Titles {
     private static String setting(String setting) {
         String value = valueOf(setting);
         return switch (setting.replaceAll("=.*", "")) {
+            case "processes" -> value + (value.equals("1") ? " process" : " processes");
             case "lanes" -> value + (value.equals("1") ? " lane" : " lanes");
             case "batch" -> "up to " + value + " a transaction";
             case "duplicates" -> value + " % duplicates";

@@ -53,6 +53,11 @@ public final class Books {
         }
     }
 
+    /** How many orders are credited by now. */
+    public long credited() {
+        return number("SELECT count(*) FROM point_ledger");
+    }
+
     public long claims() {
         return number("SELECT count(*) FROM processed_messages");
     }

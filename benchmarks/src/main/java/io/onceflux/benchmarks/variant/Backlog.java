@@ -1,7 +1,7 @@
 package io.onceflux.benchmarks.variant;
 
 /** Messages that wait at a broker: a place that is filled before it is consumed. */
-interface Backlog extends AutoCloseable {
+public interface Backlog extends AutoCloseable {
 
     /** Publishes the next messages, confirmed. */
     void fill(long messages);

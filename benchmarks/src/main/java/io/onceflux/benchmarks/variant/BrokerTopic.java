@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -24,7 +25,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** A topic of 12 partitions, with the customer as the key of the record, filled before it is consumed. */
-final class BrokerTopic implements Backlog {
+public final class BrokerTopic implements Backlog {
 
     private static final int PARTITIONS = 12;
     private static final int LIMIT_SECONDS = 60;
@@ -35,7 +36,7 @@ final class BrokerTopic implements Backlog {
     private final KafkaProducer<byte[], byte[]> producer;
     private long published;
 
-    BrokerTopic(Site site, Orders orders) {
+    public BrokerTopic(Site site, Orders orders) {
         this.name = site.topic();
         this.orders = orders;
         Map<String, Object> settings = new HashMap<>();
@@ -80,6 +81,37 @@ final class BrokerTopic implements Backlog {
         if (left > 0 || count(deadLetters()) > 0) {
             throw new IllegalStateException(
                     "%d messages are left in %s, %d given up".formatted(left, name, count(deadLetters())));
+        }
+    }
+
+    /** Waits until so many consumers share the partitions. */
+    public void awaitMembers(int count) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+        while (!isSharedBy(count)) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("the group has not become one of %d".formatted(count));
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
+        }
+    }
+
+    private boolean isSharedBy(int count) {
+        try {
+            List<Integer> shares =
+                    admin
+                            .describeConsumerGroups(List.of(name))
+                            .all()
+                            .get(LIMIT_SECONDS, TimeUnit.SECONDS)
+                            .values()
+                            .stream()
+                            .flatMap(group -> group.members().stream())
+                            .map(member -> member.assignment().topicPartitions().size())
+                            .toList();
+            return shares.size() == count
+                    && !shares.contains(0)
+                    && shares.stream().mapToInt(Integer::intValue).sum() == PARTITIONS;
+        } catch (InterruptedException | ExecutionException | TimeoutException e) {
+            return false; // There is no group yet.
         }
     }
 

@@ -81,7 +81,8 @@ class ReportTest {
                                 "jdbc/half-load", Map.of("99", List.of(4.0)),
                                 "grouped/half-load", Map.of("99", List.of(5.0)))),
                 Map.of(),
-                List.of());
+                List.of(),
+                Map.of());
         assertThat(summaryOf(measured).get("p99_half_load_grouped_to_jdbc").asDouble())
                 .isEqualTo(1.25);
     }
@@ -95,14 +96,17 @@ class ReportTest {
                         "database", Map.of("jdbc", List.of(1_000.0)),
                         "duplicates", Map.of("per-message/duplicates=50", List.of(1_000.0)),
                         "lanes", Map.of("grouped/lanes=1/batch=8", List.of(1_000.0)),
+                        "scale", Map.of("kafka-grouped/processes=4", List.of(9_000.0)),
                         "table", Map.of("claims/rows=1000000", List.of(90_000.0))),
                 Map.of("latency", Map.of("jdbc/half-load", Map.of("50", List.of(1.0), "99", List.of(4.0)))),
                 Map.of("claims/rows=1000000", Map.of("table", 65_000_000L, "index", 56_000_000L)),
-                List.of(9_000_000L, 9_100_000L));
+                List.of(9_000_000L, 9_100_000L),
+                Map.of("kafka-grouped/processes=4", Map.of("messages", 130_000L, "duplicates", 17L)));
         new Report(measured).write(folder);
         String page = Files.readString(folder.resolve("report.html"));
         assertThat(page)
-                .contains("<svg", "JDBC loop", Report.BUSY, "2 x &lt;fast&gt;", "65.0 MB", "9.1 MB")
+                .contains(
+                        "<svg", "JDBC loop", Report.BUSY, "2 x &lt;fast&gt;", "65.0 MB", "9.1 MB", "4 processes", "17")
                 .doesNotContain("src=", "href=\"http");
         assertThat(page.split("<svg", -1)).hasSizeGreaterThan(5);
         assertThat(folder.resolve("database.svg")).exists();
@@ -118,7 +122,7 @@ class ReportTest {
     }
 
     private static Measurements measured(Map<String, Map<String, List<Double>>> parts) {
-        return new Measurements(Map.of(), false, parts, Map.of(), Map.of(), List.of());
+        return new Measurements(Map.of(), false, parts, Map.of(), Map.of(), List.of(), Map.of());
     }
 
     private JsonNode summaryOf(Measurements measured) throws IOException {
