@@ -80,9 +80,7 @@ class LoyaltyServiceTest {
         service.stop().block(LIMIT);
 
         assertThat(ended).succeedsWithin(LIMIT);
-        await("the broker has seen its end")
-                .atMost(LIMIT)
-                .until(() -> shop.channel.consumerCount(shop.queue) == 0);
+        await("the broker has seen its end").atMost(LIMIT).until(() -> shop.channel.consumerCount(shop.queue) == 0);
         assertThat(shop.waiting()).isZero();
     }
 }
