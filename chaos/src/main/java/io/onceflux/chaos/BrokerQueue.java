@@ -5,6 +5,7 @@ import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
 import io.onceflux.chaos.consumer.Copy;
+import io.onceflux.chaos.proxy.TcpProxy;
 import io.onceflux.services.RabbitService;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -14,20 +15,37 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.TimeoutException;
 
-/** The queue and the dead letters, as an operator sees them. Blocks. */
-final class BrokerQueue {
+/** A queue of RabbitMQ and its dead letters. */
+final class BrokerQueue implements Place {
 
     private static final String NAME = "chaos";
     private static final String DEAD_LETTERS = NAME + ".dlq";
 
     private final RabbitService rabbit;
+    private final List<TcpProxy> acks;
 
-    BrokerQueue(RabbitService rabbit) {
+    /** @param acks a proxy for each consumer */
+    BrokerQueue(RabbitService rabbit, List<TcpProxy> acks) {
         this.rabbit = rabbit;
+        this.acks = acks;
     }
 
-    String name() {
+    @Override
+    public String address(int consumer) {
+        return rabbit.uri()
+                .replace(
+                        rabbit.host() + ":" + rabbit.port(),
+                        acks.get(consumer - 1).address());
+    }
+
+    @Override
+    public String name() {
         return NAME;
+    }
+
+    @Override
+    public Outlet outlet() {
+        return new QueueOutlet(this);
     }
 
     Connection connect(String purpose) throws IOException, TimeoutException {
@@ -57,14 +75,16 @@ final class BrokerQueue {
         ctl("eval", "mnesia:dump_log().");
     }
 
-    long consumers() throws IOException, TimeoutException {
+    @Override
+    public long consumers() throws IOException, TimeoutException {
         try (Connection connection = connect("look")) {
             return connection.createChannel().consumerCount(NAME);
         }
     }
 
-    /** Messages that wait or are unacknowledged. Slow: it starts the broker's command line. */
-    long backlog() {
+    /** Slow: it starts the broker's command line. */
+    @Override
+    public long backlog() {
         return ctl("-q", "list_queues", "name", "messages")
                 .lines()
                 .map(line -> line.split("\t", -1))
@@ -83,8 +103,8 @@ final class BrokerQueue {
         }
     }
 
-    /** Takes the dead letters out of their queue. */
-    List<Letter> takeDeadLetters() throws IOException, TimeoutException {
+    @Override
+    public List<Letter> takeDeadLetters() throws IOException, TimeoutException {
         List<Letter> letters = new ArrayList<>();
         try (Connection connection = connect("dead letters")) {
             Channel channel = connection.createChannel();

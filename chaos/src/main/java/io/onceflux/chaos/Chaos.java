@@ -26,7 +26,7 @@ import picocli.CommandLine.Option;
         usageHelpAutoWidth = true,
         description = {
             "",
-            "Three consumers, each a JVM of its own, take messages from a real RabbitMQ and apply them in a real PostgreSQL, while"
+            "Three consumers, each a JVM of its own, take messages from a real RabbitMQ or Kafka and apply them in a real PostgreSQL, while"
                     + " consumers and servers are killed, stalled and restarted, and connections are cut or delayed around COMMIT"
                     + " and acknowledgement. The producer sends copies, changes the order, and sends poison. At the end faults"
                     + " stop, and what was published is compared, copy by copy, with the ledger, the claims, the balances, the"

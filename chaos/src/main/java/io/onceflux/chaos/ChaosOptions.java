@@ -4,6 +4,7 @@ import io.onceflux.chaos.consumer.DeadLetterPlace;
 import io.onceflux.chaos.consumer.Variant;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -48,8 +49,10 @@ final class ChaosOptions {
 
     @Option(
             names = "--queue",
-            paramLabel = "classic|quorum",
-            description = "Classic (default), or quorum with a delivery limit of 20, where no message may reach it.")
+            paramLabel = "classic|quorum|kafka",
+            description =
+                    "Classic (default), or quorum with a delivery limit of 20, where no message may reach it; or a topic of"
+                            + " Kafka, without faults at the acknowledgement.")
     private QueueType queue = QueueType.CLASSIC;
 
     @Option(
@@ -87,7 +90,11 @@ final class ChaosOptions {
     }
 
     Schedule schedule() {
-        return Schedule.of(seed, rounds != null ? rounds : Math.max(1, minutes * 60 / mix.roundSeconds()), mix);
+        return Schedule.of(
+                seed,
+                rounds != null ? rounds : Math.max(1, minutes * 60 / mix.roundSeconds()),
+                mix,
+                queue == QueueType.KAFKA ? FaultKind.AT_ACKS : Set.of());
     }
 
     boolean scheduleOnly() {

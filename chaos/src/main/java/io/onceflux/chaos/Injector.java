@@ -22,7 +22,6 @@ final class Injector {
     void strike(Fault fault) throws InterruptedException {
         Thread.sleep(fault.pause());
         TcpProxy commits = site.commits().get(fault.consumer() - 1);
-        TcpProxy acks = site.acks().get(fault.consumer() - 1);
         switch (fault.kind()) {
             case KILL_CONSUMER -> kill(fault);
             case TERMINATE_CONSUMER -> site.consumers().terminate(fault.consumer());
@@ -30,20 +29,24 @@ final class Injector {
             case KILL_POSTGRES -> away(fault, site.postgres()::kill, site.postgres()::restart);
             case RESTART_POSTGRES -> away(fault, site.postgres()::stop, site.postgres()::restart);
             case STALL_POSTGRES -> away(fault, site.postgres()::freeze, site.postgres()::thaw);
-            case KILL_BROKER -> away(fault, site.rabbit()::kill, site.rabbit()::restart);
-            case RESTART_BROKER -> away(fault, site.rabbit()::stop, site.rabbit()::restart);
-            case STALL_BROKER -> away(fault, site.rabbit()::freeze, site.rabbit()::thaw);
+            case KILL_BROKER -> away(fault, site.broker()::kill, site.broker()::restart);
+            case RESTART_BROKER -> away(fault, site.broker()::stop, site.broker()::restart);
+            case STALL_BROKER -> away(fault, site.broker()::freeze, site.broker()::thaw);
             case KILL_AT_COMMIT -> arm(fault, commits, fault.trap(Action.CUT_BEFORE, () -> kill(fault)));
             case KILL_AFTER_COMMIT -> arm(fault, commits, fault.trap(Action.CUT_AFTER, () -> kill(fault)));
-            case KILL_AT_ACK -> arm(fault, acks, fault.trap(Action.CUT_BEFORE, () -> kill(fault)));
+            case KILL_AT_ACK -> arm(fault, acks(fault), fault.trap(Action.CUT_BEFORE, () -> kill(fault)));
             case CUT_BEFORE_COMMIT -> arm(fault, commits, fault.trap(Action.CUT_BEFORE));
             case CUT_AFTER_COMMIT -> arm(fault, commits, fault.trap(Action.CUT_AFTER));
             case DELAY_COMMIT -> arm(fault, commits, fault.trap(Action.DELAY_BEFORE));
             case DELAY_COMMIT_ANSWER -> arm(fault, commits, fault.trap(Action.DELAY_AFTER));
-            case CUT_BEFORE_ACK -> arm(fault, acks, fault.trap(Action.CUT_BEFORE));
-            case DELAY_ACK -> arm(fault, acks, fault.trap(Action.DELAY_BEFORE));
+            case CUT_BEFORE_ACK -> arm(fault, acks(fault), fault.trap(Action.CUT_BEFORE));
+            case DELAY_ACK -> arm(fault, acks(fault), fault.trap(Action.DELAY_BEFORE));
         }
         tally.struck(fault.kind());
+    }
+
+    private TcpProxy acks(Fault fault) {
+        return site.acks().get(fault.consumer() - 1);
     }
 
     /** Nothing goes wrong from now on. */

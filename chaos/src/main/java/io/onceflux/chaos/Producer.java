@@ -1,21 +1,11 @@
 package io.onceflux.chaos;
 
-import com.rabbitmq.client.AMQP.BasicProperties;
-import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
-import com.rabbitmq.client.ShutdownSignalException;
 import io.onceflux.chaos.consumer.Copy;
-import java.io.IOException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicBoolean;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Publishes in bursts, directly and not through the proxy. A burst that was not confirmed is published again under the same
@@ -24,21 +14,18 @@ import org.jspecify.annotations.Nullable;
 final class Producer implements AutoCloseable {
 
     private static final int BURST = 40;
-    private static final long CONFIRM_MILLIS = 3_000;
     private static final long AGAIN_MILLIS = 300;
 
-    private final BrokerQueue queue;
+    private final Outlet outlet;
     private final ExecutorService sending = Executors.newSingleThreadExecutor(work -> {
         Thread thread = new Thread(work, "chaos-producer");
         thread.setDaemon(true);
         return thread;
     });
     private final Copies copies = new Copies();
-    private @Nullable Connection connection;
-    private @Nullable Channel channel;
 
-    Producer(BrokerQueue queue) {
-        this.queue = queue;
+    Producer(Outlet outlet) {
+        this.outlet = outlet;
     }
 
     /** Queues the messages up, to be sent within this time if the broker is there. */
@@ -73,57 +60,18 @@ final class Producer implements AutoCloseable {
     }
 
     private boolean isConfirmed(List<Message> burst) throws InterruptedException {
-        AtomicBoolean returned = new AtomicBoolean();
-        List<Copy> sent = new ArrayList<>();
-        try {
-            Channel open = openChannel();
-            open.clearReturnListeners();
-            open.addReturnListener(message -> returned.set(true));
-            for (Message message : burst) {
-                Copy copy = copies.next(message.id());
-                sent.add(copy);
-                BasicProperties properties = new BasicProperties.Builder()
-                        .messageId(message.id())
-                        .headers(Map.of(Copy.HEADER, copy.number()))
-                        .deliveryMode(2)
-                        .build();
-                open.basicPublish("", queue.name(), true, properties, message.body());
-            }
-            open.waitForConfirmsOrDie(CONFIRM_MILLIS);
-        } catch (IOException | TimeoutException | ShutdownSignalException e) {
-            abandon();
-            return false;
-        }
-        if (returned.get()) { // Confirmed too, but there was no queue to take it.
+        List<Copy> sent =
+                burst.stream().map(message -> copies.next(message.id())).toList();
+        if (!outlet.send(burst, sent)) {
             return false;
         }
         copies.confirm(sent);
         return true;
     }
 
-    private Channel openChannel() throws IOException, TimeoutException {
-        Channel open = channel;
-        if (open == null || !open.isOpen()) {
-            Connection opened = queue.connect("producer");
-            connection = opened;
-            open = opened.createChannel();
-            open.confirmSelect();
-            channel = open;
-        }
-        return open;
-    }
-
-    private void abandon() {
-        Connection old = connection;
-        channel = null;
-        connection = null;
-        if (old != null) {
-            old.abort(1_000);
-        }
-    }
-
     @Override
     public void close() {
         sending.shutdownNow();
+        outlet.close();
     }
 }

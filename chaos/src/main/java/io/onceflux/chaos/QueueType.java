@@ -2,7 +2,7 @@ package io.onceflux.chaos;
 
 import java.util.Map;
 
-/** What the broker keeps the messages in. */
+/** What keeps the messages. */
 enum QueueType {
     CLASSIC,
 
@@ -10,7 +10,10 @@ enum QueueType {
      * With the delivery limit that RabbitMQ 4 has by itself: what the broker gives up goes to the dead letters, where the checker
      * finds it to be no poison.
      */
-    QUORUM;
+    QUORUM,
+
+    /** A topic of Kafka with 6 partitions. */
+    KAFKA;
 
     Map<String, Object> arguments() {
         return this == QUORUM ? Map.of("x-queue-type", "quorum", "x-delivery-limit", 20) : Map.of();

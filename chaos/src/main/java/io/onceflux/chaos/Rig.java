@@ -40,16 +40,16 @@ final class Rig {
 
     Verdict run() throws Exception {
         site.consumers().start();
-        if (!within(START_LIMIT, () -> site.queue().consumers() == Consumers.COUNT)) {
+        if (!within(START_LIMIT, () -> site.place().consumers() == Consumers.COUNT)) {
             throw new IllegalStateException("The consumers did not start.");
         }
         progress.say("%d consumers are up", Consumers.COUNT);
-        try (Producer producer = new Producer(site.queue())) {
+        try (Producer producer = new Producer(site.place().outlet())) {
             for (int round = 0; round < schedule.rounds().size(); round++) {
                 round(round, producer);
             }
             becomeQuiet(producer);
-            List<Letter> deadLetters = new ArrayList<>(site.queue().takeDeadLetters());
+            List<Letter> deadLetters = new ArrayList<>(site.place().takeDeadLetters());
             deadLetters.addAll(site.books().deadLetters());
             Checker checker =
                     new Checker(published, producer.copies(), deadLetters, ConsumerLogs.read(logs), site.books());
@@ -90,10 +90,10 @@ final class Rig {
         if (!producer.finish(QUIET_LIMIT)) {
             complaints.add("the producer could not publish everything");
         }
-        if (!within(QUIET_LIMIT, () -> site.queue().backlog() == 0)) {
-            complaints.add("messages that nobody handles: " + site.queue().backlog());
+        if (!within(QUIET_LIMIT, () -> site.place().backlog() == 0)) {
+            complaints.add("messages that nobody handles: " + site.place().backlog());
         }
-        if (!within(QUIET_LIMIT, () -> site.queue().consumers() == Consumers.COUNT)) {
+        if (!within(QUIET_LIMIT, () -> site.place().consumers() == Consumers.COUNT)) {
             complaints.add("a consumer does not consume any more");
         }
         if (!within(QUIET_LIMIT, () -> site.books().openTransactions() == 0)) {

@@ -30,6 +30,16 @@ class ChaosTest {
     }
 
     @Test
+    void aShortRunOverKafkaLosesAndDoublesNothing() {
+        try (ForkedJvm run = start("--seed", "5", "--rounds", "4", "--queue", "kafka")) {
+            assertThat(lastLine(run))
+                    .matches("chaos seed=5 rounds=4 faults=\\d+ messages=2400 lost=0 doubled=0 dead_lettered=(\\d+)"
+                            + " expected_poison=\\1");
+            assertThat(run.exitCode()).isZero();
+        }
+    }
+
+    @Test
     void brokenConsumersAreCaught() {
         try (ForkedJvm early = startBroken("acks-before-commit");
                 ForkedJvm apart = startBroken("claims-alone");

@@ -21,10 +21,18 @@ class ScheduleTest {
     @Test
     void aSeedGivesTheSameScheduleInAnyProcess() {
         assertThat(Schedule.of(7, 3, Mix.ALL)).hasToString("""
-                round 1: answer to COMMIT of consumer 2 delayed by 1439 ms, 3 times after 18; SIGKILL of RabbitMQ, away for 2273 ms
+                round 1: answer to COMMIT of consumer 2 delayed by 1439 ms, 3 times after 18; SIGKILL of the broker, away for 2273 ms
                 round 2: SIGTERM of consumer 1
                 round 3: consumer 3 cut before the answer to COMMIT, 4 times after 0
                 """);
+    }
+
+    @Test
+    void whereAcknowledgementsCannotBeHitNoneIs() {
+        assertThat(faults(Schedule.of(7, 60, Mix.ALL, FaultKind.AT_ACKS)))
+                .extracting(Fault::kind)
+                .doesNotContainAnyElementsOf(FaultKind.AT_ACKS)
+                .contains(FaultKind.CUT_BEFORE_COMMIT);
     }
 
     @Test

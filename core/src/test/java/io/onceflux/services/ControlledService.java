@@ -1,7 +1,7 @@
 package io.onceflux.services;
 
 /** What PostgreSQL, RabbitMQ and Kafka have in common here: they can be killed, stalled and brought back. */
-abstract class ControlledService implements AutoCloseable {
+public abstract class ControlledService implements AutoCloseable {
     private final ServerControl control;
 
     ControlledService(ServerControl control) {

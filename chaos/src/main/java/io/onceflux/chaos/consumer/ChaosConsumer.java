@@ -2,9 +2,12 @@ package io.onceflux.chaos.consumer;
 
 import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.ConsumerBuilder;
+import io.onceflux.Delivery;
 import io.onceflux.FailurePolicy;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.chaos.consumer.Variant.Incoming;
+import io.onceflux.kafka.KafkaDeliveries;
+import io.onceflux.kafka.KafkaOptions;
 import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.rabbit.RabbitOptions;
@@ -14,6 +17,7 @@ import io.r2dbc.postgresql.PostgresqlConnectionFactoryProvider;
 import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.ConnectionFactoryOptions;
 import java.time.Duration;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Flux;
@@ -28,6 +32,12 @@ public final class ChaosConsumer {
     /** Part of every claim. */
     public static final String NAME = "chaos";
 
+    /** What the address of a Kafka begins with. */
+    public static final String KAFKA = "kafka://";
+
+    /** The header that has the id of a record. */
+    public static final String ID = "message-id";
+
     private static final Logger log = LoggerFactory.getLogger(ChaosConsumer.class);
     private static final int LANES = 6;
     private static final Duration PATIENCE = Duration.ofMinutes(5);
@@ -36,12 +46,8 @@ public final class ChaosConsumer {
 
     public static void main(String[] args) throws Exception {
         Variant variant = Variant.valueOf(args[0]);
-        RabbitOptions queue = RabbitOptions.queue(args[2])
-                .connectionFactory(broker(args[1]))
-                .backoff(Duration.ofMillis(100), Duration.ofSeconds(1))
-                .startLimit(PATIENCE)
-                .confirmLimit(Duration.ofSeconds(2))
-                .build();
+        Flux<Delivery<byte[]>> deliveries =
+                args[1].startsWith(KAFKA) ? fromTopic(args[1], args[2]) : fromQueue(args[1], args[2]);
         io.r2dbc.spi.ConnectionFactory database = database(args[3]);
         ConnectionPool connections = new ConnectionPool(ConnectionPoolConfiguration.builder(database)
                 .initialSize(0)
@@ -72,7 +78,32 @@ public final class ChaosConsumer {
                 .addShutdownHook(new Thread(() -> consumer.stop(Duration.ofSeconds(10))
                         .then(connections.disposeLater())
                         .block()));
-        run(RabbitDeliveries.from(queue).index(Incoming::from).transform(consumer));
+        run(deliveries.index(Incoming::from).transform(consumer));
+    }
+
+    private static Flux<Delivery<byte[]>> fromQueue(String uri, String queue) throws Exception {
+        return RabbitDeliveries.from(RabbitOptions.queue(queue)
+                .connectionFactory(broker(uri))
+                .backoff(Duration.ofMillis(100), Duration.ofSeconds(1))
+                .startLimit(PATIENCE)
+                .confirmLimit(Duration.ofSeconds(2))
+                .build());
+    }
+
+    private static Flux<Delivery<byte[]>> fromTopic(String address, String topic) {
+        return KafkaDeliveries.from(KafkaOptions.topic(topic)
+                .bootstrapServers(address.substring(KAFKA.length()))
+                .groupId(topic)
+                .messageIdFromHeader(ID)
+                .property("partition.assignment.strategy", CooperativeStickyAssignor.class.getName())
+                .property("session.timeout.ms", 3_000)
+                .property("heartbeat.interval.ms", 500)
+                .property("reconnect.backoff.max.ms", 200)
+                .drainLimit(Duration.ofSeconds(3))
+                .backoff(Duration.ofMillis(100), Duration.ofSeconds(1))
+                .startLimit(PATIENCE)
+                .confirmLimit(Duration.ofSeconds(2))
+                .build());
     }
 
     private static void run(Flux<?> outcomes) {
