@@ -250,6 +250,11 @@ final class AttemptConnection extends DelegatingConnection {
         return Mono.deferContextual(context -> working || isWork(context) ? Mono.empty() : giveBack());
     }
 
+    /** Whether COMMIT was sent. */
+    boolean isCommitting() {
+        return committing;
+    }
+
     /** Whether COMMIT was answered. */
     boolean isCommitted() {
         return committed;

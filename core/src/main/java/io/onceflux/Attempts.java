@@ -1,6 +1,5 @@
 package io.onceflux;
 
-import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Budget.BudgetOverException;
 import io.onceflux.Judge.Verdict;
@@ -254,9 +253,7 @@ final class Attempts<T> {
 
     /** Without a connection for the message, one for a probe says nothing about it. */
     private Mono<Boolean> answersAfter(FailureKind kind, Throwable error) {
-        return kind == FailureKind.INFRASTRUCTURE && !Causes.has(error, NoConnectionException.class)
-                ? probe.get()
-                : Mono.just(true);
+        return kind == FailureKind.INFRASTRUCTURE && !NothingRan.isSaidBy(error) ? probe.get() : Mono.just(true);
     }
 
     private List<Handled<T>> carryOut(

@@ -4,6 +4,7 @@ import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.ProcessOnce.ClaimFailedException;
+import io.onceflux.ProcessOnce.ClaimHeldException;
 import io.onceflux.ProcessOnce.TimeLimitException;
 import io.onceflux.postgres.MissingPartitionException;
 import io.r2dbc.spi.R2dbcException;
@@ -23,6 +24,7 @@ final class Classification {
             UnknownCommitException.class,
             NoConnectionException.class,
             ClaimFailedException.class,
+            ClaimHeldException.class,
             MissingPartitionException.class,
             TimeLimitException.class);
 
@@ -47,7 +49,7 @@ final class Classification {
         if (users != null) {
             return Mono.just(users);
         }
-        if (Causes.has(error, TimeLimitException.class)) {
+        if (Causes.has(error, TimeLimitException.class) && !NothingRan.isSaidBy(error)) {
             FailureKind whereItAnswers =
                     Causes.has(error, ClaimFailedException.class) ? FailureKind.CONFLICT : FailureKind.EFFECT;
             return databaseAnswers.map(answers -> answers ? whereItAnswers : FailureKind.INFRASTRUCTURE);
@@ -69,7 +71,7 @@ final class Classification {
 
     static FailureKind byTypeOrState(Throwable error) {
         if (Causes.has(error, UnknownCommitException.class)
-                || Causes.has(error, NoConnectionException.class)
+                || NothingRan.isSaidBy(error)
                 || Causes.has(error, MissingPartitionException.class)) {
             return FailureKind.INFRASTRUCTURE;
         }

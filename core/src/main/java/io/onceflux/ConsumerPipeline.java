@@ -3,6 +3,7 @@ package io.onceflux;
 import io.onceflux.Attempts.Handled;
 import io.onceflux.GatherWhileBusy.Batch;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
@@ -64,7 +65,7 @@ final class ConsumerPipeline<T> {
             List<Message<T>> messages = batch.items();
             long start = System.nanoTime();
             messages.forEach(Message::handlingBegins);
-            Worklist<T> work = attempts.worklist(messages);
+            Worklist<T> work = attempts.worklist(withoutLost(messages));
             return attempts.steps(work)
                     .concatMap(
                             step -> step.doOnNext(handled -> freeLaneAfter(handled, work, batch))
@@ -77,6 +78,22 @@ final class ConsumerPipeline<T> {
                     })
                     .doFinally(end -> messages.forEach(Message::handlingEnded));
         });
+    }
+
+    /** Those whose channel is lost are not begun; nor may what comes again pass for a copy of them. */
+    private List<Message<T>> withoutLost(List<Message<T>> messages) {
+        if (messages.stream().allMatch(Message::isCurrent)) {
+            return messages;
+        }
+        List<Message<T>> current = new ArrayList<>();
+        for (Message<T> message : messages) {
+            if (message.isCurrent()) {
+                current.add(message);
+            } else {
+                dropped(message);
+            }
+        }
+        return current;
     }
 
     /** Nobody else needs to wait until the broker has been told that all is done. */

@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -70,7 +72,9 @@ final class EnsuredEnd implements ReactiveTransactionManager {
             ReactiveTransaction transaction, AttemptConnection connection, TransactionSynchronizationManager manager) {
         return inTime(spring.commit(transaction), manager).onErrorResume(error -> {
             if (!connection.isCommitted()) {
-                return connection.end().then(Mono.error(error));
+                return connection.isCommitting() && error instanceof LimitPassedException
+                        ? connection.abandon().then(Mono.error(new UnknownCommitException(error)))
+                        : connection.end().then(Mono.error(error));
             }
             log.warn("the transaction is committed, but what was to run after that failed", error);
             return connection.end();

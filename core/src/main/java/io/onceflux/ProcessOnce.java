@@ -41,7 +41,7 @@ final class ProcessOnce<T> {
         return transactions.inTransaction(connection -> Limits.within(
                         timeLimit,
                         claims.claim(connection, keys, lockTimeout)
-                                .onErrorMap(ClaimFailedException::new)
+                                .onErrorMap(this::claimFailed)
                                 .flatMap(fresh -> {
                                     claimed.set(true);
                                     return effects(messages, fresh, connection, culprit);
@@ -51,13 +51,20 @@ final class ProcessOnce<T> {
                         return new NoConnectionException(e);
                     }
                     TimeLimitException passed = new TimeLimitException(timeLimit);
-                    return claimed.get() ? passed : new ClaimFailedException(passed);
+                    return claimed.get() ? passed : claimFailed(passed);
                 })
                 .doOnNext(outcomes -> {
                     if (!mayCommit.getAsBoolean()) {
                         throw new TimeLimitException(timeLimit);
                     }
                 }));
+    }
+
+    /** Claims that follow their source have a row for many messages: that somebody has it says nothing about this one. */
+    private RuntimeException claimFailed(Throwable error) {
+        boolean held = claims.followSource()
+                && (error instanceof TimeLimitException || Classification.byTypeOrState(error) == FailureKind.CONFLICT);
+        return held ? new ClaimHeldException(error) : new ClaimFailedException(error);
     }
 
     private Mono<List<Outcome>> effects(
@@ -85,6 +92,13 @@ final class ProcessOnce<T> {
     static final class ClaimFailedException extends RuntimeException {
         ClaimFailedException(Throwable cause) {
             super("the claim failed: " + Causes.messageOf(cause), cause);
+        }
+    }
+
+    /** Somebody else has what is claimed, and it is not this message's. */
+    static final class ClaimHeldException extends RuntimeException {
+        ClaimHeldException(Throwable cause) {
+            super("the claim is held by another transaction: " + Causes.messageOf(cause), cause);
         }
     }
 

@@ -1,6 +1,5 @@
 package io.onceflux;
 
-import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Message.UnusableMessageException;
 import java.time.Duration;
@@ -111,7 +110,7 @@ final class Retries implements Judge {
         boolean othersApply = !first && progress.effects() > effectsAtLastHold;
         commitsAtLastHold = progress.commits();
         effectsAtLastHold = progress.effects();
-        if (Causes.has(error, NoConnectionException.class)) {
+        if (NothingRan.isSaidBy(error)) {
             aloneInARow = 0; // Nothing of the message has run.
             noOutageSince = false;
         } else if (Causes.has(error, UnknownCommitException.class)) {

@@ -134,7 +134,8 @@ public final class OffsetTable {
      * @param consumer the consumer
      * @param steps the steps, one for each partition
      * @param lockTimeout set for the rest of the transaction, at no round trip of its own
-     * @return where the partitions were before: what is at that offset or behind it is fresh
+     * @return where the partitions were before: what is at that offset or behind it is fresh; {@link UnfitTableException} if a rule or
+     *     trigger of the table took a row away, or the database's own error
      */
     public Mono<List<Place>> move(
             Connection inTransaction, String consumer, Collection<Step> steps, Duration lockTimeout) {
@@ -169,8 +170,16 @@ public final class OffsetTable {
                     .bind(6, Long.toString(lockTimeout.toMillis()));
             return Flux.from(statement.execute())
                     .concatMap(result -> result.map((row, metadata) -> read(row)))
-                    .collectList();
+                    .collectList()
+                    .doOnNext(places -> requireAll(all, places));
         });
+    }
+
+    private void requireAll(List<Step> steps, List<Place> places) {
+        if (places.size() != steps.size()) {
+            throw new UnfitTableException(
+                    "table %s has not stored the move of a partition: a trigger or rule took it away".formatted(this));
+        }
     }
 
     /** Where all partitions of a consumer are. */

@@ -56,8 +56,8 @@ final class Assignment {
     private long blockedAt = UNKNOWN;
 
     /**
-     * @param inOrder whether a message may only be handled once all before it are done: where one is let go, so are those behind it,
-     *     and all come again in their order
+     * @param inOrder whether a message may only be handled once all before it are done: where one is let go, so are all that are not
+     *     done, and they come again in their order
      */
     Assignment(TopicPartition partition, @Nullable Uuid topicId, boolean inOrder) {
         this.partition = partition;
@@ -147,7 +147,7 @@ final class Assignment {
         if (open.containsKey(offset)) {
             givenBack.add(offset);
             if (inOrder) {
-                givenBack.addAll(open.tailMap(offset).keySet());
+                givenBack.addAll(open.keySet()); // What is before it and under way is a duplicate then.
                 round++;
             }
         }

@@ -96,7 +96,11 @@ final class Assignments {
                 Uuid id = assignment.topicId() == null
                         ? null
                         : topicIds.apply(Set.of(partition.topic())).get(partition.topic());
-                replace(partition, id).fetched(its);
+                Assignment anew = replace(partition, id);
+                if (fencing != null) {
+                    throw fencing.wentBack(partition, its.get(0).offset());
+                }
+                anew.fetched(its);
             }
         }
     }

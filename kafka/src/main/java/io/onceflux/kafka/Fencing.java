@@ -11,16 +11,21 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
+import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.RetriableException;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
 
 /** The part that a source has in the {@link OffsetFence} of its consumer: it compares it with the topics, and moves it past dead letters. */
 final class Fencing {
 
+    private static final Logger log = LoggerFactory.getLogger(Fencing.class);
     private static final Duration LOCK_TIMEOUT = Duration.ofSeconds(5);
 
     private final OffsetFence fence;
@@ -57,7 +62,8 @@ final class Fencing {
      *
      * @param places that were read before
      * @param topics those that are consumed
-     * @throws BrokenFenceException if a topic is another than that of the places, or its log ends before them
+     * @throws BrokenFenceException if a topic is another than that of the places, its log ends before them, or the group would begin at its
+     *     end
      */
     void requireFit(Admin admin, List<Place> places, Set<String> topics) {
         Map<String, Uuid> ids = Topology.idsOf(admin, topics);
@@ -67,27 +73,72 @@ final class Fencing {
         its.forEach(place ->
                 requireSameTopic(place.partition(), ids.get(place.partition().topic())));
         ids.forEach(this::begins);
+        requireWithinTheLog(admin, its);
+        requireNoneAtTheEnd(admin, its);
+    }
+
+    private void requireWithinTheLog(Admin admin, List<Place> places) {
         Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-        its.forEach(place -> asked.put(partitionOf(place), OffsetSpec.latest()));
-        Map<TopicPartition, ListOffsetsResultInfo> ends = asked.isEmpty()
-                ? Map.of()
-                : Topology.get(admin.listOffsets(asked).all());
-        for (Place place : its) {
-            ListOffsetsResultInfo end = ends.get(partitionOf(place));
-            if (end != null && end.offset() < place.nextOffset()) {
-                throw new BrokenFenceException(
-                        ("Of %s, consumer '%s' has done what is before offset %d, but its log ends at %d: it was truncated, or restored"
-                                        + " from a backup, and the next messages would pass for duplicates. Look into it; then"
-                                        + " OffsetFence.forget(connections, \"%s\", \"%s\") begins anew.")
-                                .formatted(
-                                        partitionOf(place),
-                                        intake.consumer(),
-                                        place.nextOffset(),
-                                        end.offset(),
-                                        intake.consumer(),
-                                        place.partition().topic()));
+        places.forEach(place -> asked.put(partitionOf(place), OffsetSpec.latest()));
+        ListOffsetsResult ends = admin.listOffsets(asked);
+        for (Place place : places) {
+            Long end = endOf(ends, partitionOf(place));
+            if (end != null && end < place.nextOffset()) {
+                throw beyondTheLog(partitionOf(place), place.nextOffset(), end);
             }
         }
+    }
+
+    /** Null for one that does not answer, such as without a leader: the others go on, and it is looked at when its messages come. */
+    private static @Nullable Long endOf(ListOffsetsResult ends, TopicPartition partition) {
+        try {
+            return Topology.get(ends.partitionResult(partition)).offset();
+        } catch (RetriableException e) {
+            log.debug("where {} ends is not known yet", partition, e);
+            return null;
+        }
+    }
+
+    /** What is between the fence and the end would be passed over for good by the first message that comes. */
+    private void requireNoneAtTheEnd(Admin admin, List<Place> places) {
+        if (places.isEmpty() || !ClientSettings.startsAtTheEnd(options)) {
+            return;
+        }
+        Map<TopicPartition, OffsetAndMetadata> committed =
+                Topology.get(admin.listConsumerGroupOffsets(options.groupId()).partitionsToOffsetAndMetadata());
+        for (Place place : places) {
+            if (committed.get(partitionOf(place)) == null) {
+                throw new BrokenFenceException(
+                        ("Group '%s' has no offset for %s, and auto.offset.reset is latest: it would begin at the end, although consumer '%s'"
+                                        + " has done only what is before offset %d. Use earliest, or set the group's offset.")
+                                .formatted(
+                                        options.groupId(), partitionOf(place), intake.consumer(), place.nextOffset()));
+            }
+        }
+    }
+
+    private BrokenFenceException beyondTheLog(TopicPartition partition, long done, long end) {
+        return new BrokenFenceException(
+                ("Of %s, consumer '%s' has done what is before offset %d, but its log ends at %d: it was truncated, or restored"
+                                + " from a backup, and the next messages would pass for duplicates. Look into it; then"
+                                + " OffsetFence.forget(connections, \"%s\", \"%s\") begins anew.")
+                        .formatted(partition, intake.consumer(), done, end, intake.consumer(), partition.topic()));
+    }
+
+    /** The log of a partition was truncated while it was consumed: it goes on at an offset that was done, with other messages. */
+    BrokenFenceException wentBack(TopicPartition partition, long offset) {
+        return new BrokenFenceException(
+                ("%s goes on at offset %d, which consumer '%s' has had before: its log was truncated, and these messages would pass for"
+                                + " duplicates. Look into it; then OffsetFence.forget(connections, \"%s\", \"%s\") begins anew.")
+                        .formatted(partition, offset, intake.consumer(), intake.consumer(), partition.topic()));
+    }
+
+    /** Whether the fence is behind a message already: somebody else has done it. */
+    Mono<Boolean> hasPassed(Position position) {
+        return places().map(places -> places.stream()
+                .anyMatch(place -> place.partition().topicId().equals(position.topicId())
+                        && place.partition().partition() == position.partition()
+                        && place.nextOffset() > position.offset()));
     }
 
     /**

@@ -86,6 +86,10 @@ public final class KafkaDeliveries {
     private static void requirePositions(KafkaOptions options, Intake intake) {
         Claims claims = intake.claims();
         Checked.that(
+                claims == null || !claims.followSource() || claims instanceof OffsetFence,
+                "consumer '%s' keeps its claims in %s, which follows the order of its source: topics of Kafka need an OffsetFence"
+                        .formatted(intake.consumer(), claims));
+        Checked.that(
                 claims == null || !claims.followSource() || options.idSource() == KafkaOptions.IdSource.POSITION,
                 "consumer '%s' keeps its claims in %s, which needs messageIdFromPosition() of KafkaOptions"
                         .formatted(intake.consumer(), claims));

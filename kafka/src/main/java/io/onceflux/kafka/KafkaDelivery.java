@@ -117,7 +117,10 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
             return published;
         }
         assignment.block(record.offset());
-        return published.then(Mono.defer(() -> fence.pass(position())));
+        return fence.hasPassed(position())
+                .flatMap(passed -> passed
+                        ? Mono.<Void>empty() // Somebody else has done it, or it is a dead letter already.
+                        : published.then(Mono.defer(() -> fence.pass(position()))));
     }
 
     private Mono<Void> acknowledge() {

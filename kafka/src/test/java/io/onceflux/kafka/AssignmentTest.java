@@ -202,6 +202,17 @@ class AssignmentTest {
     }
 
     @Test
+    void whereOrderMattersWhatIsBeforeOneThatIsLetGoComesAgainToo() {
+        Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        assertThat(ordered.fetched(records(5, 6, 7))).isTrue();
+        int round = ordered.take(5);
+        assertThat(ordered.take(6)).isEqualTo(round);
+        assertThat(ordered.giveBack(6)).isTrue();
+        assertThat(ordered.isCurrent(5, round)).isFalse();
+        assertThat(ordered.stepBack()).isEqualTo(5);
+    }
+
+    @Test
     void whereOrderMattersNothingIsHandledBehindOneThatIsBlocked() {
         Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
         assertThat(ordered.fetched(records(10, 11))).isTrue();

@@ -11,27 +11,38 @@ import io.onceflux.Delivery;
 import io.onceflux.Effect;
 import io.onceflux.FailurePolicy;
 import io.onceflux.IdempotentConsumer;
+import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
+import io.onceflux.RecordingListener;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.postgres.OffsetTable;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.Result;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -191,11 +202,13 @@ class OffsetFenceTest {
         rewind();
         try (Running again = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
             await().until(() -> again.outcomes.size() == 400);
-            // A tombstone has no key to be claimed by: it becomes a dead letter again.
+            // A tombstone is never claimed: it fails again, but its dead letter is known to be there.
             assertThat(again.count(Outcome.Duplicate.class)).isEqualTo(400 - 8);
+            broker.awaitNoBacklog();
             again.stop();
         }
         assertAppliedOnce(400 - poison);
+        assertThat(broker.deadLetters()).hasSize(poison);
     }
 
     @ParameterizedTest
@@ -262,6 +275,130 @@ class OffsetFenceTest {
         assertAppliedOnce(59);
         assertThat(broker.deadLetters()).isNotEmpty();
         assertThat(fence()).isEqualTo(60);
+    }
+
+    /**
+     * An attempt hangs while its partition goes and comes back: what had queued up behind it is lost, and what comes again queues up
+     * behind that.
+     */
+    @Test
+    void aPartitionThatComesBackWhileItsLaneIsBusyIsHandledFromItsFirstMessageOn() {
+        broker.create(1);
+        publish(1, 6);
+        AtomicBoolean hangs = new AtomicBoolean(true);
+        Effect<Order> effect = (order, db) -> hangs.getAndSet(false) ? Mono.never() : order.apply(db);
+        try (Running one = start(
+                broker.options().drainLimit(Duration.ofMillis(50)),
+                effect,
+                builder ->
+                        builder.maxBatch(64).lockTimeout(Duration.ofSeconds(1)).timeLimit(Duration.ofSeconds(10)))) {
+            await().until(() -> !hangs.get());
+            try (Running two = start((order, db) -> Mono.never())) {
+                await().ignoreExceptions().until(() -> broker.members().size() == 2);
+                two.dispose();
+            }
+            broker.awaitMembers(1);
+            await().until(() -> database.effects() == 6);
+            broker.awaitNoBacklog();
+            one.stop();
+        }
+        assertAppliedOnce(6);
+        assertInOrder(1);
+    }
+
+    /** As by a process that was frozen in the middle of its transaction. */
+    @Test
+    void aRowThatSomebodyHasIsWaitedForAndNothingBecomesADeadLetter() {
+        broker.create(1);
+        publish(1, 5);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 5);
+            running.stop();
+        }
+        Connection holder = Objects.requireNonNull(database.direct().create().block());
+        Mono.from(holder.beginTransaction())
+                .thenMany(holder.createStatement("SELECT * FROM consumer_offsets FOR UPDATE")
+                        .execute())
+                .concatMap(Result::getRowsUpdated)
+                .then()
+                .block(Duration.ofSeconds(10));
+        publish(1, 5);
+        try (Running running = start(
+                Order::apply,
+                builder -> builder.lockTimeout(Duration.ofMillis(50))
+                        .failurePolicy(FailurePolicy.builder()
+                                .maxAttempts(1)
+                                .quarantineAfter(2)
+                                .conflictTimeout(Duration.ofMillis(100))
+                                .backoff(Duration.ofMillis(5), Duration.ofMillis(20))
+                                .build()))) {
+            await().until(() -> running.listener.retries.size() > 20);
+            assertThat(running.outcomes).isEmpty();
+            Mono.from(holder.rollbackTransaction())
+                    .then(Mono.from(holder.close()))
+                    .block(Duration.ofSeconds(10));
+            await().until(() -> running.count(Outcome.Applied.class) == 5);
+            running.stop();
+        }
+        assertThat(broker.deadLetters()).isEmpty();
+        assertThat(database.effects()).isEqualTo(10);
+    }
+
+    @Test
+    void aGroupThatWouldBeginAtTheEndIsRefused() {
+        broker.create(1);
+        publish(1, 30);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 30);
+            running.stop();
+        }
+        KafkaOptions.Builder another =
+                broker.options().groupId(broker.group() + "-green").property("auto.offset.reset", "latest");
+        try (Running running = start(another, Order::apply, builder -> builder)) {
+            assertThat(refusal(running)).contains("-green", broker.topic() + "-0", "latest", "offset 30", "earliest");
+        }
+    }
+
+    @Test
+    void aLogThatGoesOnAtAnOffsetThatWasThereBeforeEndsTheFlux() {
+        Intake intake = new Intake(
+                "loyalty",
+                true,
+                1,
+                256,
+                Duration.ZERO,
+                false,
+                OffsetFence.in(TABLE),
+                new Intake.Connections() {
+                    @Override
+                    public <R> Mono<R> use(Function<Connection, Mono<R>> work) {
+                        return Mono.error(new AssertionError("nobody needs the database"));
+                    }
+                },
+                Mono.empty(),
+                Mono.never(),
+                () -> () -> {},
+                new RecordingListener());
+        Uuid topicId = Uuid.randomUuid();
+        TopicPartition partition = new TopicPartition("orders", 0);
+        Assignments assignments = new Assignments(
+                names -> Map.of("orders", topicId),
+                Fencing.of(intake, broker.options().messageIdFromPosition().build()));
+        assignments.begin(List.of(partition));
+        assignments.fetched(records(partition, 10, 11));
+        assertThatThrownBy(() -> assignments.fetched(records(partition, 9)))
+                .isInstanceOf(Fencing.BrokenFenceException.class)
+                .hasMessageContaining("orders-0 goes on at offset 9")
+                .hasMessageContaining("forget");
+    }
+
+    private static ConsumerRecords<byte[], byte[]> records(TopicPartition partition, long... offsets) {
+        return new ConsumerRecords<>(Map.of(
+                partition,
+                LongStream.of(offsets)
+                        .mapToObj(offset -> new ConsumerRecord<byte[], byte[]>(
+                                partition.topic(), partition.partition(), offset, new byte[0], new byte[0]))
+                        .toList()));
     }
 
     /** Instances come and go, and effects outlive their partition: some go on while its next owner has begun. */
