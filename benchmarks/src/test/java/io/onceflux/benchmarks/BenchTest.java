@@ -17,8 +17,9 @@ class BenchTest {
     void withoutArgumentsEverythingIsMeasured() {
         Plan plan = parsed().plan();
         assertThat(names(plan))
-                .containsExactly("database", "rabbit", "pipeline", "latency", "duplicates", "lanes", "table");
+                .containsExactly("database", "rabbit", "kafka", "pipeline", "latency", "duplicates", "lanes", "table");
         assertThat(plan.millionsOfKeys()).isEqualTo(10);
+        assertThat(plan.scaleRounds()).isEqualTo(3);
     }
 
     @Test
@@ -26,6 +27,7 @@ class BenchTest {
         Plan plan = parsed("--only", "latency,memory").plan();
         assertThat(names(plan)).containsExactly("latency");
         assertThat(plan.millionsOfKeys()).isEqualTo(10);
+        assertThat(plan.scaleRounds()).isZero();
     }
 
     @Test
