@@ -71,10 +71,14 @@ class StopsCleanTest {
     @Test
     void stoppedTenTimesUnderLoadNoMoreComesAgainThanMayBeDeferred() {
         broker.create(3);
-        broker.publish(Broker.ids("order-", 2_000));
+        AtomicInteger published = new AtomicInteger();
         long duplicates = 0;
         for (int round = 0; round < 10; round++) {
             long before = database.effects();
+            if (published.get() - before < 1_000) { // A fast machine does several hundred before it is stopped.
+                broker.publish(Broker.ids("round-" + round + "-", 1_000));
+                published.addAndGet(1_000);
+            }
             Running running = Running.start(
                     broker.options()
                             .maxDeferredCommits(IN_FLIGHT)
@@ -93,11 +97,11 @@ class StopsCleanTest {
             duplicates += running.count(Outcome.Duplicate.class);
         }
         try (Running last = Running.start(broker.options().build(), database.pool(6), Order::note)) {
-            await().until(() -> database.effects() == 2_000);
+            await().until(() -> database.effects() == published.get());
             broker.awaitNoBacklog();
             last.stop();
         }
-        database.assertAppliedOnce(2_000);
+        database.assertAppliedOnce(published.get());
         System.out.println("K6: " + duplicates + " duplicates in ten stops");
     }
 
