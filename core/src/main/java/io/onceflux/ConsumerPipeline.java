@@ -82,8 +82,8 @@ final class ConsumerPipeline<T> {
 
     /** Those whose channel is lost are not begun; nor may what comes again pass for a copy of them. */
     private List<Message<T>> withoutLost(List<Message<T>> messages) {
-        if (messages.stream().allMatch(Message::isCurrent)) {
-            return messages;
+        if (messages.size() == 1) {
+            return messages; // It is looked at before it is attempted.
         }
         List<Message<T>> current = new ArrayList<>();
         for (Message<T> message : messages) {

@@ -1,5 +1,6 @@
 package io.onceflux.benchmarks.variant;
 
+import io.onceflux.Outcome;
 import io.onceflux.benchmarks.scenario.Books;
 import io.onceflux.benchmarks.scenario.Site;
 import java.time.Duration;
@@ -42,6 +43,13 @@ abstract class FromBroker implements Variant {
 
     final void oneDone() {
         done.increment();
+    }
+
+    final void oneDone(Outcome outcome) {
+        if (!outcome.isDone()) {
+            failed(new IllegalStateException("a message was not handled: " + outcome));
+        }
+        oneDone();
     }
 
     final void failed(Throwable e) {
