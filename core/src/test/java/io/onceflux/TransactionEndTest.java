@@ -162,6 +162,35 @@ class TransactionEndTest {
         database.assertNothingLeaked();
     }
 
+    /** What was registered has used up almost all of the time, and the server takes longer for the COMMIT than is left. */
+    @Test
+    void aCommitThatIsUnderWayWhenTheTimeIsOverIsLeftToTheClaim() {
+        database.run("""
+                CREATE FUNCTION slow_commit() RETURNS trigger LANGUAGE plpgsql AS
+                    $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
+                CREATE CONSTRAINT TRIGGER slow_commit AFTER INSERT ON point_ledger
+                    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow_commit();
+                """);
+        Duration almostAll = Duration.ofMillis(1_050);
+        RecordingListener listener = new RecordingListener();
+        Effect<Order> effect = (order, db) -> order.note(db).then(register(new TransactionSynchronization() {
+            @Override
+            public Mono<Void> beforeCommit(boolean readOnly) {
+                return isFirst() ? Mono.delay(almostAll).then() : Mono.empty();
+            }
+        }));
+        try {
+            Outcome outcome = run(quick(effect).listener(listener).build(pool), TestDelivery.order("1"));
+            assertThat(outcome).isInstanceOf(Outcome.Duplicate.class);
+            assertThat(listener.unknownCommits).hasSize(1);
+            assertThat(attempts).hasValue(1);
+            database.assertAppliedOnce(1);
+            database.assertNothingLeaked();
+        } finally {
+            database.run("DROP FUNCTION slow_commit CASCADE");
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void whatHangsOrFailsAfterTheCommitChangesNothing(boolean hangs) {

@@ -4,24 +4,15 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.onceflux.chaos.consumer.ChaosConsumer;
 import io.onceflux.chaos.consumer.Copy;
+import io.onceflux.services.ConsumedTopic;
 import io.onceflux.services.KafkaService;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.stream.IntStream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -30,23 +21,20 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 final class BrokerTopic implements Place, AutoCloseable {
 
     private static final String NAME = "chaos";
-    private static final String DEAD_LETTERS = NAME + ".DLT";
     private static final int PARTITIONS = 6;
-    private static final int LIMIT_SECONDS = 5;
+    private static final Duration LIMIT = Duration.ofSeconds(4);
 
     private final KafkaService kafka;
-    private final Admin admin;
+    private final ConsumedTopic consumed;
 
     BrokerTopic(KafkaService kafka) {
         this.kafka = kafka;
-        this.admin = Admin.create(Map.of(
-                "bootstrap.servers", kafka.bootstrap(), "request.timeout.ms", 2_000, "default.api.timeout.ms", 4_000));
+        this.consumed = ConsumedTopic.at(kafka.bootstrap(), NAME, NAME, LIMIT);
     }
 
-    void create() throws IOException, TimeoutException {
-        answer(admin.createTopics(List.of(
-                        new NewTopic(NAME, PARTITIONS, (short) 1), new NewTopic(DEAD_LETTERS, PARTITIONS, (short) 1)))
-                .all());
+    void create() throws IOException {
+        consumed.create(PARTITIONS);
+        consumed.createDeadLetters(PARTITIONS);
     }
 
     @Override
@@ -60,42 +48,18 @@ final class BrokerTopic implements Place, AutoCloseable {
     }
 
     @Override
-    public long consumers() throws IOException, TimeoutException {
-        List<Integer> shares = answer(
-                        admin.describeConsumerGroups(List.of(NAME)).all())
-                .values()
-                .stream()
-                .flatMap(group -> group.members().stream())
-                .map(member -> member.assignment().topicPartitions().size())
-                .toList();
-        boolean shared = shares.stream().mapToInt(Integer::intValue).sum() == PARTITIONS && !shares.contains(0);
-        return shared ? shares.size() : 0;
+    public long consumers() throws IOException {
+        return consumed.sharing();
     }
 
     @Override
-    public long backlog() throws IOException, TimeoutException {
-        Map<TopicPartition, OffsetAndMetadata> done =
-                answer(admin.listConsumerGroupOffsets(NAME).partitionsToOffsetAndMetadata());
-        return ends(NAME).entrySet().stream()
-                .mapToLong(end -> end.getValue()
-                        - (done.get(end.getKey()) == null
-                                ? 0
-                                : done.get(end.getKey()).offset()))
-                .sum();
-    }
-
-    private Map<TopicPartition, Long> ends(String topic) throws IOException, TimeoutException {
-        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-        IntStream.range(0, PARTITIONS)
-                .forEach(partition -> asked.put(new TopicPartition(topic, partition), OffsetSpec.latest()));
-        Map<TopicPartition, Long> ends = new HashMap<>();
-        answer(admin.listOffsets(asked).all()).forEach((partition, end) -> ends.put(partition, end.offset()));
-        return ends;
+    public long backlog() throws IOException {
+        return consumed.lag();
     }
 
     @Override
-    public List<Letter> takeDeadLetters() throws IOException, TimeoutException {
-        Map<TopicPartition, Long> ends = ends(DEAD_LETTERS);
+    public List<Letter> takeDeadLetters() throws IOException {
+        Map<TopicPartition, Long> ends = consumed.ends(consumed.deadLetters());
         List<Letter> letters = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> reader = new KafkaConsumer<>(
                 Map.of("bootstrap.servers", kafka.bootstrap(), "auto.offset.reset", "earliest"),
@@ -126,19 +90,8 @@ final class BrokerTopic implements Place, AutoCloseable {
         return new TopicOutlet(kafka.bootstrap(), NAME);
     }
 
-    private static <T> T answer(KafkaFuture<T> future) throws IOException, TimeoutException {
-        try {
-            return future.get(LIMIT_SECONDS, TimeUnit.SECONDS);
-        } catch (ExecutionException e) {
-            throw new IOException("the broker did not answer", e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new IOException(e);
-        }
-    }
-
     @Override
     public void close() {
-        admin.close(Duration.ofSeconds(1));
+        consumed.close();
     }
 }

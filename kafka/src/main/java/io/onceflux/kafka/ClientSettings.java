@@ -93,17 +93,17 @@ final class ClientSettings {
     }
 
     /** Without a group, to look through a topic. */
-    static Map<String, Object> reader(KafkaOptions options) {
-        Map<String, Object> settings = consumer(options, "dead-letters", LARGEST_POLL);
-        for (String name : List.of(
+    static Map<String, Object> reader(KafkaOptions options, String name) {
+        Map<String, Object> settings = consumer(options, name, LARGEST_POLL);
+        for (String ofGroups : List.of(
                 ConsumerConfig.GROUP_ID_CONFIG,
                 ConsumerConfig.GROUP_INSTANCE_ID_CONFIG,
                 ConsumerConfig.INTERCEPTOR_CLASSES_CONFIG,
                 "group.protocol",
                 "group.remote.assignor")) {
-            settings.remove(name);
+            settings.remove(ofGroups);
         }
-        settings.put(ConsumerConfig.CLIENT_ID_CONFIG, "onceflux-dead-letters");
+        settings.put(ConsumerConfig.CLIENT_ID_CONFIG, clientId(name));
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
         return settings;
     }

@@ -57,7 +57,7 @@ final class DeadLetterTopics {
 
     static DeadLetterTopics open(KafkaOptions options, List<String> topics, Scheduler thread) throws IOException {
         Consumer<byte[], byte[]> consumer =
-                Refusals.making(options, () -> new KafkaConsumer<>(ClientSettings.reader(options)));
+                Refusals.making(options, () -> new KafkaConsumer<>(ClientSettings.reader(options, "dead-letters")));
         try {
             List<TopicPartition> partitions = new ArrayList<>();
             for (String topic : topics) {

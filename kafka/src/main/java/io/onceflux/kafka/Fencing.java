@@ -13,7 +13,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.OffsetSpec;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.RetriableException;
@@ -46,6 +45,20 @@ final class Fencing {
         return intake.claims() instanceof OffsetFence fence ? new Fencing(fence, intake, options) : null;
     }
 
+    /**
+     * What is known before consuming begins.
+     *
+     * @param committed the group's offsets
+     * @param places of the fence, read after that: it may be beyond the group by then, but not behind
+     */
+    record Beginning(Map<TopicPartition, Long> committed, List<Place> places) {
+
+        /** 0 where the group has none. */
+        private long committedOf(Place place) {
+            return committed.getOrDefault(partitionOf(place), 0L);
+        }
+    }
+
     /** Where the consumer is, in all partitions that it has ever had. */
     Mono<List<Place>> places() {
         return intake.connections().use(connection -> fence.places(connection, intake.consumer()));
@@ -60,21 +73,56 @@ final class Fencing {
     /**
      * Compares the places with the topics. Blocks.
      *
-     * @param places that were read before
+     * @param beginning what was read before
      * @param topics those that are consumed
      * @throws BrokenFenceException if a topic is another than that of the places, its log ends before them, or the group would begin at its
      *     end
      */
-    void requireFit(Admin admin, List<Place> places, Set<String> topics) {
+    void requireFit(Admin admin, Beginning beginning, Set<String> topics) {
         Map<String, Uuid> ids = Topology.idsOf(admin, topics);
-        List<Place> its = places.stream()
+        List<Place> its = beginning.places().stream()
                 .filter(place -> ids.containsKey(place.partition().topic()))
                 .toList();
         its.forEach(place ->
                 requireSameTopic(place.partition(), ids.get(place.partition().topic())));
         ids.forEach(this::begins);
         requireWithinTheLog(admin, its);
-        requireNoneAtTheEnd(admin, its);
+        requireNoneAtTheEnd(beginning.committed(), its);
+    }
+
+    /**
+     * The messages between the fence and the group's offset: whoever moved the group, or brought an older state of the database back, may
+     * not know that the first message behind them counts them as done. Blocks.
+     */
+    void warnOfPassedOver(Beginning beginning, Set<String> topics) {
+        List<Place> behind = beginning.places().stream()
+                .filter(place -> topics.contains(place.partition().topic()))
+                .filter(place -> beginning.committedOf(place) > place.nextOffset())
+                .toList();
+        if (behind.isEmpty()) {
+            return;
+        }
+        try (FirstRecords records = FirstRecords.reading(options)) {
+            for (Place place : behind) {
+                Long first = records.firstWithin(partitionOf(place), place.nextOffset(), beginning.committedOf(place));
+                if (first != null) {
+                    intake.listener().onWarning(passedOver(place, first));
+                }
+            }
+        }
+    }
+
+    private String passedOver(Place place, long first) {
+        return ("of %s, group '%s' has passed offset %d, but consumer '%s' has done only what is before %d (%s), and the next message will"
+                        + " count what is between as done. If that is not so, stop the consumer and reset the group to %d")
+                .formatted(
+                        partitionOf(place),
+                        options.groupId(),
+                        first,
+                        intake.consumer(),
+                        place.nextOffset(),
+                        fence,
+                        place.nextOffset());
     }
 
     private void requireWithinTheLog(Admin admin, List<Place> places) {
@@ -100,12 +148,10 @@ final class Fencing {
     }
 
     /** What is between the fence and the end would be passed over for good by the first message that comes. */
-    private void requireNoneAtTheEnd(Admin admin, List<Place> places) {
-        if (places.isEmpty() || !ClientSettings.startsAtTheEnd(options)) {
+    private void requireNoneAtTheEnd(Map<TopicPartition, Long> committed, List<Place> places) {
+        if (!ClientSettings.startsAtTheEnd(options)) {
             return;
         }
-        Map<TopicPartition, OffsetAndMetadata> committed =
-                Topology.get(admin.listConsumerGroupOffsets(options.groupId()).partitionsToOffsetAndMetadata());
         for (Place place : places) {
             if (committed.get(partitionOf(place)) == null) {
                 throw new BrokenFenceException(

@@ -14,6 +14,8 @@ import reactor.core.publisher.Mono;
 /** A record of a topic, answered for as long as its partition is this consumer's. */
 final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
 
+    private static final byte[] NO_VALUE = {};
+
     private final ConsumerRecord<byte[], byte[]> record;
     private final Assignment assignment;
     private final int round;
@@ -66,9 +68,10 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
         return fencing == null ? record.key() : assignment.partition();
     }
 
+    /** A record without a value (a tombstone) has an empty body, and its {@link #headers} say so. */
     @Override
-    public byte @Nullable [] body() {
-        return record.value();
+    public byte[] body() {
+        return record.value() == null ? NO_VALUE : record.value();
     }
 
     @Override

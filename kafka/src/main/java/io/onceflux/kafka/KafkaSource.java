@@ -4,10 +4,13 @@ import io.onceflux.Backoff;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
+import io.onceflux.kafka.Fencing.Beginning;
 import io.onceflux.kafka.Fencing.BrokenFenceException;
-import io.onceflux.postgres.OffsetTable.Place;
 import java.time.Duration;
-import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.function.BiConsumer;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -63,14 +66,31 @@ final class KafkaSource implements Watcher {
 
     private Flux<Delivery<ConsumerRecord<byte[], byte[]>>> generation() {
         return intake.ready()
-                .then(fencing == null ? Mono.just(List.<Place>of()) : fencing.places())
-                .flatMap(places -> BrokerThread.call(broker, () -> open(places))
-                        .onErrorMap(error -> Refusals.explained(options, error)))
+                .then(Mono.defer(() -> fencing == null ? open((admin, topics) -> {}) : openFenced(fencing)))
                 .flatMapMany(generation -> generation.deliveries(emitting, broker));
     }
 
-    private Generation open(List<Place> places) {
-        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener(), fencing, places);
+    private Mono<Generation> openFenced(Fencing fence) {
+        return onBroker(topology::committed)
+                .zipWhen(committed -> fence.places(), Beginning::new)
+                .flatMap(beginning -> open((admin, topics) -> {
+                    fence.requireFit(admin, beginning, topics);
+                    if (!hasConsumed) {
+                        fence.warnOfPassedOver(beginning, topics);
+                    }
+                }));
+    }
+
+    private Mono<Generation> open(BiConsumer<Admin, Set<String>> check) {
+        return onBroker(() -> make(check));
+    }
+
+    private <V> Mono<V> onBroker(Callable<V> call) {
+        return BrokerThread.call(broker, call).onErrorMap(error -> Refusals.explained(options, error));
+    }
+
+    private Generation make(BiConsumer<Admin, Set<String>> check) {
+        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener(), check);
         Generation generation = new Generation(options, intake, deadLetters, fencing, this);
         last = generation;
         return generation;

@@ -21,7 +21,7 @@ final class RecordText {
 
     /**
      * For people. Of several headers with the same name the last; what is not UTF-8 in base64, and null as {@code null}. Key and
-     * place have names that begin with {@code kafka-}; a header of the same name gives way.
+     * place, and that there is no value, have names that begin with {@code kafka-}; a header of the same name gives way.
      */
     static Map<String, String> of(ConsumerRecord<byte[], byte[]> record) {
         Map<String, String> all = new TreeMap<>();
@@ -33,6 +33,9 @@ final class RecordText {
         all.put(PLACE + "offset", Long.toString(record.offset()));
         all.put(PLACE + "timestamp", Instant.ofEpochMilli(record.timestamp()).toString());
         all.put(PLACE + "key", text(record.key()));
+        if (record.value() == null) {
+            all.put(PLACE + "value", "null");
+        }
         return all;
     }
 

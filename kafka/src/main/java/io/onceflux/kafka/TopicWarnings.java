@@ -14,7 +14,6 @@ import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
@@ -89,21 +88,19 @@ final class TopicWarnings {
         Set<TopicPartition> partitions = new HashSet<>();
         topics.forEach(topic -> topic.partitions()
                 .forEach(partition -> partitions.add(new TopicPartition(topic.name(), partition.partition()))));
-        Map<TopicPartition, OffsetAndMetadata> committed = new HashMap<>(
-                Topology.get(admin.listConsumerGroupOffsets(options.groupId()).partitionsToOffsetAndMetadata()));
+        Map<TopicPartition, Long> committed = Topology.committed(admin, options.groupId());
         committed.keySet().retainAll(partitions);
-        committed.values().removeIf(offset -> offset == null);
         Map<TopicPartition, OffsetSpec> earliest = new HashMap<>();
         committed.keySet().forEach(partition -> earliest.put(partition, OffsetSpec.earliest()));
         Map<TopicPartition, ListOffsetsResultInfo> first =
                 Topology.get(admin.listOffsets(earliest).all());
         first.forEach((partition, begin) -> {
-            OffsetAndMetadata offset = committed.get(partition);
-            if (offset != null && offset.offset() < begin.offset()) {
+            Long offset = committed.get(partition);
+            if (offset != null && offset < begin.offset()) {
                 listener.onWarning(
                         ("of %s, offsets %d to %d were deleted by the topic's retention before group '%s' had handled them:"
                                         + " their messages are lost")
-                                .formatted(partition, offset.offset(), begin.offset() - 1, options.groupId()));
+                                .formatted(partition, offset, begin.offset() - 1, options.groupId()));
             }
         });
     }

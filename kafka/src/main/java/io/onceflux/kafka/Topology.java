@@ -2,7 +2,6 @@ package io.onceflux.kafka;
 
 import io.onceflux.ConsumerListener;
 import io.onceflux.InvalidSetupException;
-import io.onceflux.postgres.OffsetTable.Place;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
@@ -16,6 +15,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BiConsumer;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
@@ -24,6 +24,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.ConfigResource;
@@ -52,14 +53,9 @@ final class Topology {
      *
      * @param keepsDeadLetters whether the consumer keeps dead letters itself, so that they need no topics
      * @param listener who is told what is likely not wanted; null if that has been told
-     * @param fencing the consumer's offset fence, or null
-     * @param places what it knows; read before
+     * @param more what else has to be fit, given the names of the topics
      */
-    void ensure(
-            boolean keepsDeadLetters,
-            @Nullable ConsumerListener listener,
-            @Nullable Fencing fencing,
-            List<Place> places) {
+    void ensure(boolean keepsDeadLetters, @Nullable ConsumerListener listener, BiConsumer<Admin, Set<String>> more) {
         try (Admin admin = admin(options)) {
             Set<String> topics = topics(admin);
             Map<String, TopicDescription> found = describe(admin, topics, name -> {
@@ -75,13 +71,29 @@ final class Topology {
                     ensureDeadLetterTopic(admin, topic);
                 }
             }
-            if (fencing != null) {
-                fencing.requireFit(admin, places, found.keySet());
-            }
+            more.accept(admin, found.keySet());
             if (listener != null) {
                 new TopicWarnings(options, listener).tell(admin, found.values());
             }
         }
+    }
+
+    /** The offsets that the group has, by partition. */
+    Map<TopicPartition, Long> committed() {
+        try (Admin admin = admin(options)) {
+            return committed(admin, options.groupId());
+        }
+    }
+
+    static Map<TopicPartition, Long> committed(Admin admin, String groupId) {
+        Map<TopicPartition, Long> committed = new HashMap<>();
+        get(admin.listConsumerGroupOffsets(groupId).partitionsToOffsetAndMetadata())
+                .forEach((partition, offset) -> {
+                    if (offset != null) {
+                        committed.put(partition, offset.offset());
+                    }
+                });
+        return committed;
     }
 
     private Set<String> topics(Admin admin) {

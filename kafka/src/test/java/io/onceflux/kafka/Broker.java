@@ -4,14 +4,13 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.services.ConsumedTopic;
 import io.onceflux.services.KafkaService;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
@@ -19,9 +18,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -50,13 +47,13 @@ final class Broker implements AutoCloseable {
     private final String topic = "orders-" + UUID.randomUUID();
     private final String group = "loyalty-" + UUID.randomUUID();
     private final Map<String, Object> clients;
-    private final Admin admin;
+    private final ConsumedTopic consumed;
     private final KafkaProducer<byte[], byte[]> producer;
 
     private Broker(KafkaService service) {
         this.service = service;
         this.clients = Map.of("bootstrap.servers", service.bootstrap(), "reconnect.backoff.max.ms", "200");
-        this.admin = Admin.create(clients);
+        this.consumed = ConsumedTopic.at(service.bootstrap(), topic, group, Duration.ofSeconds(30));
         Map<String, Object> producing = new HashMap<>(clients);
         producing.put("acks", "all");
         producing.put("max.request.size", 32 * 1024 * 1024);
@@ -85,11 +82,11 @@ final class Broker implements AutoCloseable {
     }
 
     String deadLetterTopic() {
-        return topic + ".DLT";
+        return consumed.deadLetters();
     }
 
     Admin admin() {
-        return admin;
+        return consumed.admin();
     }
 
     /** Options for this topic, with short pauses and a group that notices soon who is gone. */
@@ -121,11 +118,11 @@ final class Broker implements AutoCloseable {
     }
 
     void createTopic(String name, int partitions, Map<String, String> settings) {
-        call(() -> admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1).configs(settings)))
+        call(() -> admin().createTopics(List.of(new NewTopic(name, partitions, (short) 1).configs(settings)))
                 .all()
                 .get(30, TimeUnit.SECONDS));
         await().ignoreExceptions()
-                .until(() -> admin.describeTopics(List.of(name))
+                .until(() -> admin().describeTopics(List.of(name))
                                 .allTopicNames()
                                 .get(5, TimeUnit.SECONDS)
                                 .size()
@@ -133,12 +130,12 @@ final class Broker implements AutoCloseable {
     }
 
     void delete(String name) {
-        call(() -> admin.deleteTopics(List.of(name)).all().get(30, TimeUnit.SECONDS));
+        call(() -> admin().deleteTopics(List.of(name)).all().get(30, TimeUnit.SECONDS));
     }
 
     void configure(String name, String setting, String value) {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, name);
-        call(() -> admin.incrementalAlterConfigs(Map.of(
+        call(() -> admin().incrementalAlterConfigs(Map.of(
                         resource,
                         List.of(new org.apache.kafka.clients.admin.AlterConfigOp(
                                 new org.apache.kafka.clients.admin.ConfigEntry(setting, value),
@@ -230,34 +227,23 @@ final class Broker implements AutoCloseable {
 
     /** How many offsets of the topic the group has not passed. */
     long lag() {
-        Map<TopicPartition, OffsetAndMetadata> committed = committed();
-        return ends().entrySet().stream()
-                .mapToLong(end -> end.getValue()
-                        - (committed.get(end.getKey()) == null
-                                ? 0
-                                : committed.get(end.getKey()).offset()))
-                .sum();
+        return call(consumed::lag);
     }
 
     Map<TopicPartition, OffsetAndMetadata> committed() {
-        return call(() -> admin.listConsumerGroupOffsets(group)
-                .partitionsToOffsetAndMetadata()
-                .get(30, TimeUnit.SECONDS));
+        return call(consumed::committed);
     }
 
     Map<TopicPartition, Long> ends() {
-        return call(() -> {
-            Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-            admin.describeTopics(List.of(topic))
-                    .allTopicNames()
-                    .get(30, TimeUnit.SECONDS)
-                    .values()
-                    .forEach(one -> one.partitions()
-                            .forEach(partition ->
-                                    asked.put(new TopicPartition(topic, partition.partition()), OffsetSpec.latest())));
-            Map<TopicPartition, Long> ends = new HashMap<>();
-            admin.listOffsets(asked).all().get(30, TimeUnit.SECONDS).forEach((one, end) -> ends.put(one, end.offset()));
-            return ends;
+        return call(consumed::ends);
+    }
+
+    /** Waits until the group has no members, and sets its offset in all partitions. */
+    void resetTo(long offset) {
+        await().until(() -> members().isEmpty());
+        call(() -> {
+            consumed.resetTo(offset);
+            return offset;
         });
     }
 
@@ -268,25 +254,12 @@ final class Broker implements AutoCloseable {
 
     /** The partitions that each member of the group has. */
     List<Set<TopicPartition>> members() {
-        return call(() -> Objects.requireNonNull(admin.describeConsumerGroups(List.of(group))
-                        .all()
-                        .get(30, TimeUnit.SECONDS)
-                        .get(group))
-                .members()
-                .stream()
-                .map(MemberDescription::assignment)
-                .<Set<TopicPartition>>map(assignment -> new HashSet<>(assignment.topicPartitions()))
-                .toList());
+        return call(consumed::members);
     }
 
     /** Waits until so many members share all partitions. */
     void awaitMembers(int count) {
-        await().ignoreExceptions().until(() -> {
-            List<Set<TopicPartition>> members = members();
-            return members.size() == count
-                    && members.stream().mapToInt(Set::size).sum() == ends().size()
-                    && (count > ends().size() || members.stream().noneMatch(Set::isEmpty));
-        });
+        await().ignoreExceptions().until(() -> consumed.sharing() == count);
     }
 
     private static <R> R call(Callable<R> work) {
@@ -302,6 +275,6 @@ final class Broker implements AutoCloseable {
     @Override
     public void close() {
         producer.close(Duration.ofSeconds(1));
-        admin.close(Duration.ofSeconds(1));
+        consumed.close();
     }
 }

@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
+import io.onceflux.DeadLetter;
 import io.onceflux.Delivery;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
+import io.onceflux.postgres.DeadLetterTable;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -173,6 +175,36 @@ class IdentityTest {
             assertThat(letter.value()).isNull();
             assertThat(Broker.header(letter, "reason")).contains("tombstone");
         });
+    }
+
+    @Test
+    void aTombstoneIsKeptInADeadLetterTableToo() {
+        broker.create(1);
+        DeadLetterTable table = DeadLetterTable.deadLetters();
+        database.run(table.createSql());
+        try (Running running = Running.start(
+                broker.options().build(),
+                database.pool(6),
+                Order::apply,
+                consumer -> consumer.deadLetterTable(table))) {
+            broker.publishAll(List.of(broker.record("1", "k", null), broker.record("2", "k", "order-2")));
+            await().until(() -> running.outcomes.size() == 2);
+            broker.awaitNoBacklog();
+
+            List<DeadLetter> letters = running.consumer
+                    .deadLetters(body -> Order.of(new String(body, UTF_8)))
+                    .list()
+                    .collectList()
+                    .block();
+            assertThat(letters).singleElement().satisfies(letter -> {
+                assertThat(letter.messageKey()).isEqualTo("1");
+                assertThat(letter.body()).isEmpty();
+                assertThat(letter.headers()).containsEntry("kafka-value", "null");
+                assertThat(letter.reason()).contains("tombstone");
+            });
+            running.stop();
+        }
+        database.assertAppliedOnce(1);
     }
 
     @Test

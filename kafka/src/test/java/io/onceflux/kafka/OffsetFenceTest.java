@@ -24,13 +24,12 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.Result;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
@@ -39,8 +38,9 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.junit.jupiter.api.AfterEach;
@@ -100,13 +100,6 @@ class OffsetFenceTest {
         return database.count("SELECT coalesce(sum(next_offset), 0)::bigint FROM consumer_offsets");
     }
 
-    private void rewind() throws Exception {
-        Map<TopicPartition, OffsetAndMetadata> begin = new HashMap<>();
-        broker.ends().keySet().forEach(partition -> begin.put(partition, new OffsetAndMetadata(0)));
-        await().until(() -> broker.members().isEmpty());
-        broker.admin().alterConsumerGroupOffsets(broker.group(), begin).all().get(30, TimeUnit.SECONDS);
-    }
-
     /** In each partition, the ledger has them in the order of their numbers. */
     private void assertInOrder(int partitions) {
         for (int partition = 0; partition < partitions; partition++) {
@@ -127,7 +120,7 @@ class OffsetFenceTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 50})
-    void aTopicThatIsReadAgainFromTheStartIsAllDuplicates(int maxBatch) throws Exception {
+    void aTopicThatIsReadAgainFromTheStartIsAllDuplicates(int maxBatch) {
         broker.create(3);
         publish(3, 100);
         try (Running running = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
@@ -140,7 +133,7 @@ class OffsetFenceTest {
         assertThat(fence()).isEqualTo(300);
         assertInOrder(3);
 
-        rewind();
+        broker.resetTo(0);
         try (Running again = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
             await().until(() -> again.outcomes.size() == 300);
             broker.awaitNoBacklog();
@@ -167,7 +160,7 @@ class OffsetFenceTest {
     /** The poison is of three kinds, of which one does not even reach an attempt. */
     @ParameterizedTest
     @ValueSource(ints = {1, 64})
-    void poisonIsPassedInItsPlaceAndWhatIsBesideItIsApplied(int maxBatch) throws Exception {
+    void poisonIsPassedInItsPlaceAndWhatIsBesideItIsApplied(int maxBatch) {
         broker.create(2);
         List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (int number = 0; number < 200; number++) {
@@ -199,7 +192,7 @@ class OffsetFenceTest {
         assertInOrder(2);
         assertThat(fence()).as("also past the last, which is poison").isEqualTo(400);
 
-        rewind();
+        broker.resetTo(0);
         try (Running again = start(Order::apply, builder -> builder.maxBatch(maxBatch))) {
             await().until(() -> again.outcomes.size() == 400);
             // A tombstone is never claimed: it fails again, but its dead letter is known to be there.
@@ -357,6 +350,64 @@ class OffsetFenceTest {
         try (Running running = start(another, Order::apply, builder -> builder)) {
             assertThat(refusal(running)).contains("-green", broker.topic() + "-0", "latest", "offset 30", "earliest");
         }
+    }
+
+    /** Moved by a person, or the database was brought back from a backup: nobody here can know, but it should not go unnoticed. */
+    @Test
+    void messagesThatTheGroupHasPassedButTheFenceHasNotAreWarnedOf() {
+        broker.create(2);
+        publish(2, 30);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 60);
+            running.stop();
+        }
+        publish(2, 40);
+        broker.resetTo(70);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.listener.warnings.size() == 2);
+            assertThat(running.listener.warnings)
+                    .allSatisfy(warning -> assertThat(warning)
+                            .contains(broker.topic(), "passed offset 30", "before 30", "reset the group to 30"));
+            running.stop();
+        }
+        broker.resetTo(30); // As the warning says.
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.count(Outcome.Applied.class) == 80);
+            running.stop();
+            assertThat(running.listener.warnings).isEmpty();
+        }
+        assertThat(database.effects()).isEqualTo(140);
+    }
+
+    @Test
+    void marksOfTransactionsThatTheGroupHasPassedAreNoMessages() {
+        broker.create(1);
+        try (KafkaProducer<byte[], byte[]> producer = broker.transactional()) {
+            for (int transaction = 0; transaction < 3; transaction++) {
+                producer.beginTransaction();
+                List<Future<RecordMetadata>> sent = Broker.ids("t" + transaction + "-", 5).stream()
+                        .map(id -> producer.send(broker.record(id, id, id)))
+                        .toList();
+                assertThat(sent).hasSize(5);
+                if (transaction == 2) {
+                    producer.abortTransaction();
+                } else {
+                    producer.commitTransaction();
+                }
+            }
+        }
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 10);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        try (Running running = start(Order::apply)) {
+            broker.publish("after");
+            await().until(() -> running.outcomes.size() == 1);
+            running.stop();
+            assertThat(running.listener.warnings).isEmpty();
+        }
+        assertAppliedOnce(11);
     }
 
     @Test

@@ -2,26 +2,16 @@ package io.onceflux.examples.demo;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.onceflux.examples.loyalty.OrderCompleted;
+import io.onceflux.services.ConsumedTopic;
+import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.ConsumerGroupDescription;
-import org.apache.kafka.clients.admin.MemberDescription;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.KafkaFuture;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.GroupIdNotFoundException;
-import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
@@ -31,31 +21,30 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 final class KafkaTopic implements Broker {
 
     private static final int PARTITIONS = 12;
-    private static final long LIMIT_SECONDS = 30;
+    private static final Duration LIMIT = Duration.ofSeconds(30);
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final String topic;
     private final String bootstrap;
-    private final Admin admin;
+    private final ConsumedTopic consumed;
     private final KafkaProducer<byte[], byte[]> shop;
     private int published;
 
-    private KafkaTopic(String topic, String bootstrap, Admin admin, KafkaProducer<byte[], byte[]> shop) {
+    private KafkaTopic(String topic, String bootstrap, ConsumedTopic consumed, KafkaProducer<byte[], byte[]> shop) {
         this.topic = topic;
         this.bootstrap = bootstrap;
-        this.admin = admin;
+        this.consumed = consumed;
         this.shop = shop;
     }
 
-    static KafkaTopic create(String topic, String bootstrap) throws Exception {
+    static KafkaTopic create(String topic, String bootstrap) throws IOException {
         Map<String, Object> settings = Map.of("bootstrap.servers", bootstrap, "acks", "all");
-        Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
-        get(admin.createTopics(List.of(new NewTopic(topic, Optional.of(PARTITIONS), Optional.empty())))
-                .all());
+        ConsumedTopic consumed = ConsumedTopic.at(bootstrap, topic, group(topic), LIMIT);
+        consumed.create(PARTITIONS);
         return new KafkaTopic(
                 topic,
                 bootstrap,
-                admin,
+                consumed,
                 new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer()));
     }
 
@@ -64,10 +53,10 @@ final class KafkaTopic implements Broker {
         return Map.of(
                 contender.property("kafka.bootstrap"), bootstrap,
                 contender.property("topic"), topic,
-                contender.property("group"), group());
+                contender.property("group"), group(topic));
     }
 
-    private String group() {
+    private static String group(String topic) {
         return topic;
     }
 
@@ -79,66 +68,27 @@ final class KafkaTopic implements Broker {
             sent.add(shop.send(new ProducerRecord<>(topic, partition, null, JSON.writeValueAsBytes(order))));
         }
         for (Future<?> one : sent) {
-            one.get(LIMIT_SECONDS, TimeUnit.SECONDS);
+            one.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         }
     }
 
     /** Behind what the group has committed. */
     @Override
-    public long backlog() throws Exception {
-        Map<TopicPartition, OffsetAndMetadata> committed =
-                get(admin.listConsumerGroupOffsets(group()).partitionsToOffsetAndMetadata());
-        return ends(topic).entrySet().stream()
-                .mapToLong(end -> end.getValue()
-                        - (committed.get(end.getKey()) == null
-                                ? 0
-                                : committed.get(end.getKey()).offset()))
-                .sum();
+    public long backlog() throws IOException {
+        return consumed.lag();
     }
 
     @Override
-    public long deadLetters() throws Exception {
-        return ends(topic + ".DLT").values().stream().mapToLong(Long::longValue).sum();
-    }
-
-    private Map<TopicPartition, Long> ends(String name) throws Exception {
-        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-        try {
-            get(admin.describeTopics(List.of(name)).allTopicNames()).values().stream()
-                    .flatMap(found -> found.partitions().stream())
-                    .forEach(one -> asked.put(new TopicPartition(name, one.partition()), OffsetSpec.latest()));
-        } catch (ExecutionException e) {
-            if (e.getCause() instanceof UnknownTopicOrPartitionException) {
-                return Map.of(); // Nobody has asked for it.
-            }
-            throw e;
-        }
-        Map<TopicPartition, Long> ends = new HashMap<>();
-        get(admin.listOffsets(asked).all()).forEach((partition, end) -> ends.put(partition, end.offset()));
-        return ends;
+    public long deadLetters() throws IOException {
+        return consumed.ends(consumed.deadLetters()).values().stream()
+                .mapToLong(Long::longValue)
+                .sum();
     }
 
     /** None while the group shares the partitions out. */
     @Override
-    public int consumers() throws Exception {
-        List<Integer> shares = members().stream()
-                .map(member -> member.assignment().topicPartitions().size())
-                .toList();
-        boolean shared = shares.stream().mapToInt(Integer::intValue).sum() == PARTITIONS && !shares.contains(0);
-        return shared ? shares.size() : 0;
-    }
-
-    private List<MemberDescription> members() throws Exception {
-        try {
-            ConsumerGroupDescription group =
-                    get(admin.describeConsumerGroups(List.of(group())).all()).get(group());
-            return group == null ? List.of() : List.copyOf(group.members());
-        } catch (ExecutionException e) {
-            if (e.getCause() instanceof GroupIdNotFoundException) {
-                return List.of();
-            }
-            throw e;
-        }
+    public int consumers() throws IOException {
+        return consumed.sharing();
     }
 
     @Override
@@ -149,15 +99,13 @@ final class KafkaTopic implements Broker {
     @Override
     public void rewind() throws Exception {
         long start = System.nanoTime();
-        while (!members().isEmpty()) { // Who did not take leave is missed once its session has timed out.
-            if (System.nanoTime() - start > TimeUnit.SECONDS.toNanos(LIMIT_SECONDS)) {
-                throw new IllegalStateException("group " + group() + " still has members: " + members());
+        while (!consumed.members().isEmpty()) { // Who did not take leave is missed once its session has timed out.
+            if (System.nanoTime() - start > LIMIT.toNanos()) {
+                throw new IllegalStateException("group " + group(topic) + " still has members: " + consumed.members());
             }
             Thread.sleep(100);
         }
-        Map<TopicPartition, OffsetAndMetadata> begin = new HashMap<>();
-        ends(topic).keySet().forEach(partition -> begin.put(partition, new OffsetAndMetadata(0)));
-        get(admin.alterConsumerGroupOffsets(group(), begin).all());
+        consumed.resetTo(0);
     }
 
     @Override
@@ -169,11 +117,7 @@ final class KafkaTopic implements Broker {
     @Override
     public void close() {
         shop.close();
-        List.of(topic, topic + ".DLT").forEach(name -> admin.deleteTopics(List.of(name)));
-        admin.close();
-    }
-
-    private static <T> T get(KafkaFuture<T> answer) throws Exception {
-        return answer.get(LIMIT_SECONDS, TimeUnit.SECONDS);
+        consumed.delete();
+        consumed.close();
     }
 }
