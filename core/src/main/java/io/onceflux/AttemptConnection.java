@@ -5,6 +5,7 @@ import io.r2dbc.postgresql.api.PostgresTransactionDefinition;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.IsolationLevel;
 import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
@@ -15,9 +16,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.r2dbc.connection.ConnectionHolder;
+import org.springframework.transaction.reactive.TransactionContext;
+import org.springframework.transaction.reactive.TransactionSynchronizationManager;
 import reactor.core.publisher.Mono;
 import reactor.util.context.ContextView;
 
@@ -55,6 +60,7 @@ final class AttemptConnection extends DelegatingConnection {
     private final Mono<Void> rollingBack = Mono.defer(this::rollBackNow).cache();
 
     private final AtomicBoolean ending = new AtomicBoolean();
+    private volatile @Nullable TransactionContext transaction;
     private volatile boolean working;
     private volatile boolean committing;
     private volatile boolean committed;
@@ -121,13 +127,28 @@ final class AttemptConnection extends DelegatingConnection {
      * context, and only once it has ended.
      */
     <R> Mono<R> runWork(Function<? super AttemptConnection, Mono<R>> work) {
-        return Mono.defer(() -> {
+        return Mono.deferContextual(context -> {
+                    transaction = context.getOrDefault(TransactionContext.class, null);
                     working = true;
                     return work.apply(this);
                 })
                 .doOnTerminate(() -> working = false)
                 .doOnCancel(() -> working = false)
                 .contextWrite(context -> context.put(AttemptConnection.class, this));
+    }
+
+    /**
+     * Has Spring find a view of this connection, for as long as the transaction goes on, where it looks for a connection of a factory.
+     * Otherwise it would ask the factory, and register its connection to be released around the commit: 20 operators a message.
+     */
+    void bind(ConnectionFactory factory, Connection view) {
+        TransactionContext context = transaction;
+        if (context != null) {
+            ConnectionHolder holder = new ConnectionHolder(view);
+            holder.setSynchronizedWithTransaction(true);
+            holder.requested(); // Once more than it is released, or it would forget the connection.
+            new TransactionSynchronizationManager(context).bindResource(factory, holder);
+        }
     }
 
     private Mono<Void> notFromWithin(String call, Supplier<Mono<Void>> otherwise) {

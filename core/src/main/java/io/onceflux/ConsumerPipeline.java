@@ -106,6 +106,10 @@ final class ConsumerPipeline<T> {
     }
 
     private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
+        if (handled.size() == 1) {
+            Handled<T> one = handled.get(0);
+            return settle(one.message(), one.outcome(), start).map(List::of).defaultIfEmpty(List.of());
+        }
         return Flux.fromIterable(handled)
                 .flatMapSequential(one -> settle(one.message(), one.outcome(), start), Math.max(1, handled.size()))
                 .collectList();

@@ -21,19 +21,20 @@ final class EffectClients {
     private final Queue<Lent> idle = new ConcurrentLinkedQueue<>();
 
     /** A client for the effects of one transaction; to be given back when they have ended. */
-    Lent lend(Connection transaction) {
-        EffectConnection connection = new EffectConnection(transaction, () -> "an effect");
+    Lent lend(AttemptConnection transaction) {
+        TransactionView connection = new TransactionView(transaction);
         Lent lent = idle.poll();
         if (lent == null) {
-            return new Lent(connection);
+            lent = new Lent(connection);
+        } else {
+            lent.connection = connection;
         }
-        lent.connection = connection;
+        transaction.bind(lent, connection);
         return lent;
     }
 
     void giveBack(Lent lent) {
-        lent.connection.end(); // And stays: who comes too late gets a connection that is of no use.
-        idle.add(lent);
+        idle.add(lent); // Who comes too late gets a connection that takes no statements any more.
     }
 
     /** A client that has no way to another connection than the transaction's, whatever the Reactor context says. */
@@ -44,9 +45,9 @@ final class EffectClients {
                 .bindMarkers(POSTGRES_MARKERS)
                 .build();
 
-        private volatile EffectConnection connection;
+        private volatile TransactionView connection;
 
-        private Lent(EffectConnection first) {
+        private Lent(TransactionView first) {
             this.connection = first;
         }
 

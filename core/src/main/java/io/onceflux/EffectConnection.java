@@ -4,21 +4,18 @@ import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.ConnectionFactoryMetadata;
-import io.r2dbc.spi.IsolationLevel;
 import io.r2dbc.spi.Statement;
-import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.ValidationDepth;
-import java.time.Duration;
 import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
- * The transaction's connection as an effect sees it: it cannot end the transaction, closing it does nothing, and once the
- * effect has ended every use of it fails, so that no statement can stray into another message's transaction.
+ * The transaction's connection as one effect sees it: once the effect has ended every use of it fails, so that no statement can
+ * stray into another message's part of the transaction.
  */
-final class EffectConnection extends DelegatingConnection {
+final class EffectConnection extends TransactionView {
 
     private final Supplier<String> name;
     private volatile boolean ended;
@@ -49,11 +46,6 @@ final class EffectConnection extends DelegatingConnection {
         if (ended) {
             throw afterEnd();
         }
-    }
-
-    private <R> Publisher<R> refuse(String call) {
-        return Mono.error(
-                new UnsupportedOperationException("an effect cannot call " + call + ": the transaction is OnceFlux's"));
     }
 
     @Override
@@ -95,51 +87,6 @@ final class EffectConnection extends DelegatingConnection {
     @Override
     public Publisher<Boolean> validate(ValidationDepth depth) {
         return whileActive(() -> delegate.validate(depth));
-    }
-
-    @Override
-    public Publisher<Void> close() {
-        return Mono.empty();
-    }
-
-    @Override
-    public Publisher<Void> beginTransaction() {
-        return refuse("beginTransaction");
-    }
-
-    @Override
-    public Publisher<Void> beginTransaction(TransactionDefinition definition) {
-        return refuse("beginTransaction");
-    }
-
-    @Override
-    public Publisher<Void> commitTransaction() {
-        return refuse("commitTransaction");
-    }
-
-    @Override
-    public Publisher<Void> rollbackTransaction() {
-        return refuse("rollbackTransaction");
-    }
-
-    @Override
-    public Publisher<Void> setAutoCommit(boolean autoCommit) {
-        return refuse("setAutoCommit");
-    }
-
-    @Override
-    public Publisher<Void> setTransactionIsolationLevel(IsolationLevel level) {
-        return refuse("setTransactionIsolationLevel");
-    }
-
-    @Override
-    public Publisher<Void> setLockWaitTimeout(Duration timeout) {
-        return refuse("setLockWaitTimeout");
-    }
-
-    @Override
-    public Publisher<Void> setStatementTimeout(Duration timeout) {
-        return refuse("setStatementTimeout");
     }
 
     /** A factory of one connection. */

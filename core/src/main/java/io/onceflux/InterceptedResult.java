@@ -54,7 +54,7 @@ record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) im
     }
 
     private <T> Flux<T> telling(Publisher<T> values) {
-        return thrown.guard(values, new ThrownErrors.Observer<T, T>() {
+        ThrownErrors.Observer<T, T> telling = new ThrownErrors.Observer<>() {
             @Override
             public T onNext(T value) {
                 answer.came();
@@ -70,7 +70,8 @@ record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) im
             public void onCancel() {
                 answer.isNotWaitedFor();
             }
-        });
+        };
+        return thrown.guard(values, () -> telling);
     }
 
     /** Is told what becomes of the server's answer. */

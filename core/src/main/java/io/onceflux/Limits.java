@@ -14,8 +14,7 @@ final class Limits {
 
     /** The same, but failing with {@link LimitPassedException}, and cancelled, if it has neither emitted nor ended within the limit. */
     static <V> Mono<V> within(Duration limit, Mono<V> source) {
-        return Mono.firstWithSignal(
-                source, Mono.delay(limit).flatMap(tick -> Mono.error(() -> new LimitPassedException(limit))));
+        return new LimitedMono<>(source, limit);
     }
 
     /** Of its own type, because what is limited may fail with a {@link TimeoutException} of its own. */

@@ -64,9 +64,12 @@ final class StatementGate {
     }
 
     private Flux<Result> pass(Publisher<? extends Result> execution, boolean severalBindings) {
-        return Flux.defer(() -> {
+        return thrown.guard(execution, () -> {
             Execution statement = new Execution(severalBindings);
-            return statement.enter() ? thrown.guard(execution, statement) : Flux.error(closed());
+            if (!statement.enter()) {
+                throw closed();
+            }
+            return statement;
         });
     }
 

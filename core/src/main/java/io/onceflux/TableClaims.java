@@ -66,7 +66,7 @@ final class TableClaims implements Claims {
                         ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, ids, lockTimeout)
                         : usable.claim(inTransaction, consumer, ids, lockTimeout);
         return claim.map(fresh ->
-                        fresh.stream().map(id -> new MessageKey(consumer, id)).collect(Collectors.toUnmodifiableSet()))
+                        keys.stream().filter(key -> fresh.contains(key.id())).collect(Collectors.toUnmodifiableSet()))
                 .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
     }
 

@@ -29,20 +29,21 @@ final class ThrownErrors {
 
     /** The same publisher, cancelled when its subscriber throws. */
     <V> Flux<V> guard(Publisher<V> source) {
-        return guard(source, new Observer<V, V>() {
-            @Override
-            public V onNext(V value) {
-                return value;
-            }
-        });
+        Observer<V, V> none = value -> value;
+        return guard(source, () -> none);
     }
 
-    /** The same, with what it emits changed and all of it seen: one operator for what would be four, and runs with every statement. */
-    <I, O> Flux<O> guard(Publisher<? extends I> source, Observer<I, O> observer) {
-        return new Guarded<>(Flux.from(source), this, observer);
+    /**
+     * The same, with what it emits changed and all of it seen: one operator for what would be five, and runs with every statement.
+     *
+     * @param observers makes one for each subscription; what it throws is the error of that, and the source is not subscribed
+     */
+    <I, O> Flux<O> guard(Publisher<? extends I> source, Supplier<? extends Observer<I, O>> observers) {
+        return new Guarded<>(Flux.from(source), this, observers);
     }
 
     /** Sees what passes a guard, of one subscription. */
+    @FunctionalInterface
     interface Observer<I, O> {
 
         /** Returns what is emitted instead; what it throws is taken for the source's error. */
@@ -81,16 +82,23 @@ final class ThrownErrors {
 
         private final Flux<? extends I> source;
         private final ThrownErrors errors;
-        private final Observer<I, O> observer;
+        private final Supplier<? extends Observer<I, O>> observers;
 
-        Guarded(Flux<? extends I> source, ThrownErrors errors, Observer<I, O> observer) {
+        Guarded(Flux<? extends I> source, ThrownErrors errors, Supplier<? extends Observer<I, O>> observers) {
             this.source = source;
             this.errors = errors;
-            this.observer = observer;
+            this.observers = observers;
         }
 
         @Override
         public void subscribe(CoreSubscriber<? super O> actual) {
+            Observer<I, O> observer;
+            try {
+                observer = observers.get();
+            } catch (RuntimeException refused) {
+                Operators.error(actual, refused);
+                return;
+            }
             try {
                 source.subscribe(new Guard<I, O>(actual, errors, observer));
             } catch (Throwable thrown) {

@@ -18,6 +18,7 @@ import io.r2dbc.spi.Connection;
 import reactor.core.CoreSubscriber;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.FluxOperator;
+import reactor.core.publisher.MonoOperator;
 
 /**
  * The rules that hold in every module. A module's test names its packages and takes these in:
@@ -50,7 +51,8 @@ public final class HouseRules {
                 "from an operator's own subscribe",
                 call -> call.getOrigin().getName().equals("subscribe")
                         && (call.getOrigin().getOwner().isAssignableTo(Flux.class)
-                                || call.getOrigin().getOwner().isAssignableTo(FluxOperator.class))
+                                || call.getOrigin().getOwner().isAssignableTo(FluxOperator.class)
+                                || call.getOrigin().getOwner().isAssignableTo(MonoOperator.class))
                         && call.getTarget().getRawParameterTypes().stream()
                                 .allMatch(type -> type.isEquivalentTo(CoreSubscriber.class)));
     }

@@ -3,14 +3,17 @@ package io.onceflux.postgres;
 import io.r2dbc.postgresql.api.PostgresqlException;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.R2dbcException;
+import io.r2dbc.spi.Row;
 import io.r2dbc.spi.Statement;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Collection;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -129,10 +132,8 @@ public final class CheckedClaimTable {
                 statement.bind(2, consumer);
             }
             return Flux.from(statement.execute())
-                    .concatMap(result -> result.map((row, metadata) -> row.get(0, String.class)))
-                    .collect(
-                            () -> (Set<String>) new HashSet<String>(),
-                            (fresh, stored) -> fresh.add(original(stored, idByCanonical)))
+                    .concatMap(result -> result.map((row, metadata) -> fresh(row, idByCanonical)), 0)
+                    .single()
                     .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
         });
     }
@@ -150,6 +151,15 @@ public final class CheckedClaimTable {
 
     private static int characters(String text) {
         return text.codePointCount(0, text.length());
+    }
+
+    private static Set<String> fresh(Row row, Map<String, String> idByCanonical) {
+        Long count = Objects.requireNonNull(row.get(0, Long.class));
+        String[] stored = row.get(1, String[].class);
+        if (stored == null) {
+            return count == 0 ? Set.of() : Set.copyOf(idByCanonical.values());
+        }
+        return Arrays.stream(stored).map(id -> original(id, idByCanonical)).collect(Collectors.toUnmodifiableSet());
     }
 
     private static String original(String stored, Map<String, String> idByCanonical) {

@@ -28,6 +28,9 @@ final class ClaimTableSql {
     /**
      * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds,
      * {@code $3} the consumer. The first common table expression sets the timeout before the first row is inserted.
+     *
+     * <p>The answer is one row, because each costs the client as much as a claim does the server: how many ids were fresh, and which; but
+     * null instead of all of them.
      */
     static String claim(ClaimTable table, KeyType type) {
         return claim(table, type, "$2");
@@ -46,11 +49,14 @@ final class ClaimTableSql {
         Identifier processedAt = table.processedAtColumn();
         String key = table.keyColumn().quoted();
         return """
-                WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true))
-                INSERT INTO %s (%s%s%s)
-                SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)
-                ON CONFLICT (%s) DO NOTHING
-                RETURNING CAST(%s AS text)""".formatted(
+                WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true)),
+                fresh AS (
+                    INSERT INTO %s (%s%s%s)
+                    SELECT %sCAST(ids.id AS %s)%s FROM bounded, unnest($1::text[]) AS ids (id)
+                    ON CONFLICT (%s) DO NOTHING
+                    RETURNING CAST(%s AS text) AS id
+                )
+                SELECT count(*), NULLIF(array_agg(id), $1::text[]) FROM fresh""".formatted(
                         lockTimeout,
                         table.quotedName(),
                         consumer == null ? "" : consumer.quoted() + ", ",
