@@ -132,13 +132,18 @@ final class AttemptConnection extends DelegatingConnection {
                     working = true;
                     return work.apply(this);
                 })
-                .doOnTerminate(() -> working = false)
-                .doOnCancel(() -> working = false)
+                .doOnTerminate(this::workEnded)
+                .doOnCancel(this::workEnded)
                 .contextWrite(context -> context.put(AttemptConnection.class, this));
     }
 
+    private void workEnded() {
+        working = false;
+        transaction = null;
+    }
+
     /**
-     * Has Spring find a view of this connection, for as long as the transaction goes on, where it looks for a connection of a factory.
+     * Has Spring find a view of this connection, in this transaction, where it looks for a connection of a factory.
      * Otherwise it would ask the factory, and register its connection to be released around the commit: 20 operators a message.
      */
     void bind(ConnectionFactory factory, Connection view) {

@@ -4,7 +4,10 @@ import io.onceflux.Attempts.Handled;
 import io.onceflux.GatherWhileBusy.Batch;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -105,17 +108,24 @@ final class ConsumerPipeline<T> {
         }
     }
 
+    /** Tells the broker of all of them at once. Returns the outcomes in the order of the messages, but for those that were let go or cut off. */
     private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
-        if (handled.size() == 1) {
-            Handled<T> one = handled.get(0);
-            return settle(one.message(), one.outcome(), start).map(List::of).defaultIfEmpty(List.of());
-        }
-        return Flux.fromIterable(handled)
-                .flatMapSequential(one -> settle(one.message(), one.outcome(), start), Math.max(1, handled.size()))
-                .collectList();
+        return Mono.defer(() -> {
+            @Nullable Outcome[] told = new Outcome[handled.size()];
+            List<Mono<Void>> settlements = new ArrayList<>(handled.size());
+            for (int i = 0; i < handled.size(); i++) {
+                int place = i;
+                Handled<T> one = handled.get(i);
+                settlements.add(settle(one.message(), one.outcome(), start, outcome -> told[place] = outcome));
+            }
+            return (settlements.size() == 1 ? settlements.get(0) : Mono.when(settlements))
+                    .then(Mono.fromSupplier(
+                            () -> Arrays.stream(told).filter(Objects::nonNull).toList()));
+        });
     }
 
-    private Mono<Outcome> settle(Message<T> message, @Nullable Outcome outcome, long start) {
+    private Mono<Void> settle(
+            Message<T> message, @Nullable Outcome outcome, long start, Consumer<? super Outcome> tell) {
         return Mono.defer(() -> {
             Delivery<T> delivery = message.delivery();
             if (!message.account()) {
@@ -126,16 +136,15 @@ final class ConsumerPipeline<T> {
                 return letGo(message);
             }
             settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
-            return settling.settle(delivery, outcome.settlement(), message::isCurrent)
-                    .thenReturn(outcome);
+            tell.accept(outcome);
+            return settling.settle(delivery, outcome.settlement(), message::isCurrent);
         });
     }
 
     /** Leaves a message that has no outcome to redelivery. */
-    private Mono<Outcome> letGo(Message<T> message) {
+    private Mono<Void> letGo(Message<T> message) {
         return message.isCurrent()
                 ? settling.settle(message.delivery(), Settlement.requeue(), message::isCurrent)
-                        .then(Mono.empty())
                 : Mono.empty();
     }
 

@@ -64,6 +64,12 @@ public interface Delivery<T> {
     default void handlingEnded() {}
 
     /**
+     * The header of a message that had no body, where an empty one is all that can be kept of it: its dead letter in a table is not replayed as
+     * an empty message.
+     */
+    String NO_BODY = "x-onceflux-no-body";
+
+    /**
      * The body of the message as it arrived, byte for byte; null where the source has none, and then a dead letter of it can be
      * kept by the source alone, not in a table.
      */

@@ -22,7 +22,7 @@ final class EffectClients {
 
     /** A client for the effects of one transaction; to be given back when they have ended. */
     Lent lend(AttemptConnection transaction) {
-        TransactionView connection = new TransactionView(transaction);
+        TransactionView connection = new TransactionView(transaction, () -> "an effect");
         Lent lent = idle.poll();
         if (lent == null) {
             lent = new Lent(connection);
@@ -34,7 +34,8 @@ final class EffectClients {
     }
 
     void giveBack(Lent lent) {
-        idle.add(lent); // Who comes too late gets a connection that takes no statements any more.
+        lent.connection.end(); // And stays: who comes too late gets a connection that is of no use.
+        idle.add(lent);
     }
 
     /** A client that has no way to another connection than the transaction's, whatever the Reactor context says. */

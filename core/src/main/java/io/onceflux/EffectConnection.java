@@ -12,22 +12,14 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
- * The transaction's connection as one effect sees it: once the effect has ended every use of it fails, so that no statement can
- * stray into another message's part of the transaction.
+ * The transaction's connection as one effect sees it: once the effect has ended every use of it fails, also of statements that were made
+ * before, so that none can stray into another message's part of the transaction.
  */
 final class EffectConnection extends TransactionView {
 
-    private final Supplier<String> name;
-    private volatile boolean ended;
-
     /** @param name of the effect, for an error */
     EffectConnection(Connection transaction, Supplier<String> name) {
-        super(transaction);
-        this.name = name;
-    }
-
-    void end() {
-        ended = true;
+        super(transaction, name);
     }
 
     /** A factory that has no other connection. */
@@ -35,29 +27,14 @@ final class EffectConnection extends TransactionView {
         return new OnlyThis(this);
     }
 
-    private IllegalStateException afterEnd() {
-        return new IllegalStateException(
-                name.get()
-                        + " has ended: its DatabaseClient may be used only by what the effect returns, and until that completes");
-    }
-
-    /** Throws if the effect has ended. */
-    void requireActive() {
-        if (ended) {
-            throw afterEnd();
-        }
-    }
-
     @Override
     public Statement createStatement(String sql) {
-        requireActive();
-        return guard(delegate.createStatement(sql));
+        return guard(super.createStatement(sql));
     }
 
     @Override
     public Batch createBatch() {
-        requireActive();
-        return new InterceptedBatch(delegate.createBatch(), sql -> {}, execution -> whileActive(() -> execution));
+        return new InterceptedBatch(super.createBatch(), sql -> {}, execution -> whileActive(() -> execution));
     }
 
     /** The statement, which does not run once the effect has ended. */
@@ -66,7 +43,10 @@ final class EffectConnection extends TransactionView {
     }
 
     private <V> Publisher<V> whileActive(Supplier<? extends Publisher<? extends V>> call) {
-        return Flux.defer(() -> ended ? Mono.error(afterEnd()) : Flux.<V>from(call.get()));
+        return Flux.defer(() -> {
+            requireActive();
+            return Flux.<V>from(call.get());
+        });
     }
 
     @Override

@@ -5,6 +5,7 @@ import io.netty.util.Timeout;
 import io.netty.util.TimerTask;
 import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -72,7 +73,7 @@ final class LimitedMono<V> extends MonoOperator<V, V> {
             this.limit = limit;
         }
 
-        /** False if the subscriber has gone already. */
+        /** False if it is over already. */
         boolean begin() {
             timeout = WHEEL.newTimeout(this, limit.toNanos(), TimeUnit.NANOSECONDS);
             if (decided.get()) {
@@ -141,17 +142,25 @@ final class LimitedMono<V> extends MonoOperator<V, V> {
             super.cancel();
         }
 
-        /** The wheel has one thread for all: nothing runs on it. */
+        /** The wheel has one thread for all: nothing runs on it, if anything else can. */
         @Override
         public void run(Timeout passed) {
-            if (decided.compareAndSet(false, true)) {
+            try {
                 var unused = Schedulers.parallel().schedule(this::fail);
+            } catch (RejectedExecutionException e) {
+                fail();
             }
         }
 
+        /** What the source has signalled until now is in time. */
         private void fail() {
-            super.cancel();
-            actual.onError(new LimitPassedException(limit));
+            if (decided.compareAndSet(false, true)) {
+                try {
+                    super.cancel();
+                } finally {
+                    actual.onError(new LimitPassedException(limit));
+                }
+            }
         }
     }
 }

@@ -104,6 +104,10 @@ final class StoredDeadLetters implements DeadLetters {
 
         @Override
         public byte[] payload() {
+            String without = row.headers().get(NO_BODY);
+            if (without != null && row.body().length == 0) {
+                throw new PermanentFailure("the message had no body: " + without);
+            }
             return row.body();
         }
 

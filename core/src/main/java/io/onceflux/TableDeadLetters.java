@@ -155,7 +155,7 @@ final class TableDeadLetters {
                     stateOf(failure),
                     failure.attempts(),
                     failure.time(),
-                    headersOf(delivery),
+                    headersOf(delivery, body),
                     body);
             return transactions
                     .inTransaction(connection -> table.store(connection, row))
@@ -176,7 +176,7 @@ final class TableDeadLetters {
         }
     }
 
-    private static Map<String, String> headersOf(Delivery<?> delivery) {
+    private static Map<String, String> headersOf(Delivery<?> delivery, byte[] body) {
         Map<String, String> storable = new LinkedHashMap<>();
         try {
             delivery.headers()
@@ -184,6 +184,9 @@ final class TableDeadLetters {
                             storable.put(storable(String.valueOf(name)), storable(String.valueOf(value))));
         } catch (Throwable e) {
             storable.put("onceflux-note", storable("the headers could not be told: " + Causes.describe(e)));
+        }
+        if (body.length > 0) {
+            storable.remove(Delivery.NO_BODY); // A sender's.
         }
         return storable;
     }

@@ -1,17 +1,53 @@
 package io.onceflux;
 
+import io.r2dbc.spi.Batch;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.IsolationLevel;
+import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
 import reactor.core.publisher.Mono;
 
-/** The transaction's connection as what runs in it sees it: it cannot end the transaction, and closing it does nothing. */
+/**
+ * The transaction's connection as what runs in it sees it: it cannot end the transaction, closing it does nothing, and once that has ended
+ * it makes no statements.
+ */
 class TransactionView extends DelegatingConnection {
 
-    TransactionView(Connection transaction) {
+    private final Supplier<String> user;
+    private volatile boolean ended;
+
+    /** @param user who is given it, for an error */
+    TransactionView(Connection transaction, Supplier<String> user) {
         super(transaction);
+        this.user = user;
+    }
+
+    final void end() {
+        ended = true;
+    }
+
+    /** Throws if its user has ended. */
+    final void requireActive() {
+        if (ended) {
+            throw new IllegalStateException(
+                    user.get()
+                            + " has ended: its DatabaseClient may be used only by what the effect returns, and until that completes");
+        }
+    }
+
+    @Override
+    public Statement createStatement(String sql) {
+        requireActive();
+        return delegate.createStatement(sql);
+    }
+
+    @Override
+    public Batch createBatch() {
+        requireActive();
+        return delegate.createBatch();
     }
 
     private static <R> Publisher<R> refuse(String call) {

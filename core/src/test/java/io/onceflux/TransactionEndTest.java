@@ -5,13 +5,17 @@ import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.Result;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -23,12 +27,14 @@ import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.transaction.CannotCreateTransactionException;
 import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.reactive.TransactionContext;
 import org.springframework.transaction.reactive.TransactionSynchronization;
 import org.springframework.transaction.reactive.TransactionSynchronizationManager;
 import org.springframework.transaction.reactive.TransactionalOperator;
 import org.springframework.transaction.support.DefaultTransactionDefinition;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 
 /** Whatever an effect does with Spring's transaction: it ends as it should, once, and its connection goes back. */
 class TransactionEndTest {
@@ -203,6 +209,40 @@ class TransactionEndTest {
         }));
         assertAppliedOnce(run(quick(effect).build(pool), TestDelivery.order("1")));
         assertThat(attempts).hasValue(1);
+        database.assertNothingLeaked();
+    }
+
+    /** The client of one effect, used where Spring would find another transaction's connection for it. */
+    @Test
+    void anEffectThatRunsInTheContextOfAnotherDoesNotWriteIntoItsTransaction() {
+        AtomicReference<TransactionContext> first = new AtomicReference<>();
+        AtomicBoolean isCommitting = new AtomicBoolean();
+        Sinks.Empty<Void> mayCommit = Sinks.empty();
+        Effect<Order> effect = (order, db) -> order.id().equals("1")
+                ? Mono.deferContextual(context -> {
+                    first.set(context.get(TransactionContext.class));
+                    return order.note(db).then(register(new TransactionSynchronization() {
+                        @Override
+                        public Mono<Void> beforeCommit(boolean readOnly) {
+                            isCommitting.set(true);
+                            return mayCommit.asMono();
+                        }
+                    }));
+                })
+                : order.note(db)
+                        .contextWrite(
+                                context -> context.put(TransactionContext.class, Objects.requireNonNull(first.get())));
+        IdempotentConsumer<Order> consumer =
+                quick(effect).controlLimit(Duration.ofSeconds(10)).build(pool);
+        CompletableFuture<Outcome> one =
+                consumer.process(TestDelivery.order("1")).toFuture();
+        await().untilTrue(isCommitting);
+        Outcome two = consumer.process(TestDelivery.order("2")).block(Duration.ofSeconds(20));
+        assertThat(mayCommit.tryEmitEmpty()).isEqualTo(Sinks.EmitResult.OK);
+
+        assertThat(failureOf(Objects.requireNonNull(two)).reason()).contains("an effect has ended");
+        assertThat(one).succeedsWithin(Duration.ofSeconds(10)).isInstanceOf(Outcome.Applied.class);
+        database.assertAppliedOnce(1);
         database.assertNothingLeaked();
     }
 

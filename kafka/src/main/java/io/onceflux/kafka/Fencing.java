@@ -2,6 +2,7 @@ package io.onceflux.kafka;
 
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
+import io.onceflux.kafka.FirstRecords.Between;
 import io.onceflux.postgres.OffsetTable.Partition;
 import io.onceflux.postgres.OffsetTable.Place;
 import java.time.Duration;
@@ -49,7 +50,7 @@ final class Fencing {
      * What is known before consuming begins.
      *
      * @param committed the group's offsets
-     * @param places of the fence, read after that: it may be beyond the group by then, but not behind
+     * @param places of the fence, read after that: they may be beyond the group by then, and behind it by no message
      */
     record Beginning(Map<TopicPartition, Long> committed, List<Place> places) {
 
@@ -104,24 +105,29 @@ final class Fencing {
         }
         try (FirstRecords records = FirstRecords.reading(options)) {
             for (Place place : behind) {
-                Long first = records.firstWithin(partitionOf(place), place.nextOffset(), beginning.committedOf(place));
-                if (first != null) {
-                    intake.listener().onWarning(passedOver(place, first));
+                long committed = beginning.committedOf(place);
+                Between between = records.look(partitionOf(place), place.nextOffset(), committed);
+                if (between != Between.NOTHING) {
+                    intake.listener().onWarning(passedOver(place, committed, between));
                 }
             }
         }
     }
 
-    private String passedOver(Place place, long first) {
-        return ("of %s, group '%s' has passed offset %d, but consumer '%s' has done only what is before %d (%s), and the next message will"
-                        + " count what is between as done. If that is not so, stop the consumer and reset the group to %d")
+    private String passedOver(Place place, long committed, Between between) {
+        return ("of %s, consumer '%s' has done what is before offset %d (%s), but group '%s' is at %d%s, and the next message will count what is"
+                        + " between as done. It is, if a table of claims has had the fence's place meanwhile. Otherwise stop the"
+                        + " consumer and reset the group to %d")
                 .formatted(
                         partitionOf(place),
-                        options.groupId(),
-                        first,
                         intake.consumer(),
                         place.nextOffset(),
                         fence,
+                        options.groupId(),
+                        committed,
+                        between == Between.UNKNOWN
+                                ? ", whether or not there are messages between (they could not be read)"
+                                : "",
                         place.nextOffset());
     }
 

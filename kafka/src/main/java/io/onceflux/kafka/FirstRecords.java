@@ -5,8 +5,9 @@ import java.util.List;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.jspecify.annotations.Nullable;
+import org.apache.kafka.common.errors.InterruptException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,10 +19,11 @@ final class FirstRecords implements AutoCloseable {
 
     private static final Logger log = LoggerFactory.getLogger(FirstRecords.class);
     private static final Duration POLL = Duration.ofMillis(200);
-    private static final Duration LIMIT = Duration.ofSeconds(10);
+    private static final Duration LIMIT = Duration.ofSeconds(10); // For all partitions together.
     private static final Duration CLOSING = Duration.ofSeconds(1);
 
     private final Consumer<byte[], byte[]> reader;
+    private final long deadline = System.nanoTime() + LIMIT.toNanos();
 
     private FirstRecords(Consumer<byte[], byte[]> reader) {
         this.reader = reader;
@@ -32,22 +34,38 @@ final class FirstRecords implements AutoCloseable {
                 Refusals.making(options, () -> new KafkaConsumer<>(ClientSettings.reader(options, "first-records"))));
     }
 
-    /** The offset of the first message from one offset on and before another; null if there is none, or it did not come in time. */
-    @Nullable
-    Long firstWithin(TopicPartition partition, long from, long before) {
-        reader.assign(List.of(partition));
-        reader.seek(partition, from);
-        long start = System.nanoTime();
-        while (reader.position(partition) < before) {
-            for (ConsumerRecord<byte[], byte[]> record : reader.poll(POLL)) {
-                return record.offset() < before ? record.offset() : null;
+    /** What is between two offsets. */
+    enum Between {
+        NOTHING,
+        MESSAGES,
+        /** It could not be read, or not in time. */
+        UNKNOWN
+    }
+
+    /** Whether there are messages from one offset on and before another. */
+    Between look(TopicPartition partition, long from, long before) {
+        try {
+            reader.assign(List.of(partition));
+            reader.seek(partition, from);
+            while (reader.position(partition, left()) < before) {
+                for (ConsumerRecord<byte[], byte[]> record : reader.poll(POLL)) {
+                    return record.offset() < before ? Between.MESSAGES : Between.NOTHING;
+                }
+                if (left().isZero()) {
+                    return Between.UNKNOWN;
+                }
             }
-            if (System.nanoTime() - start > LIMIT.toNanos()) {
-                log.debug("what {} has between {} and {} could not be read in time", partition, from, before);
-                return null;
-            }
+            return Between.NOTHING;
+        } catch (InterruptException e) {
+            throw e;
+        } catch (KafkaException e) { // A record that nobody can read, among others.
+            log.warn("what {} has between offsets {} and {} cannot be read", partition, from, before, e);
+            return Between.UNKNOWN;
         }
-        return null;
+    }
+
+    private Duration left() {
+        return Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
     }
 
     @Override

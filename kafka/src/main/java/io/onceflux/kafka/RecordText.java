@@ -1,5 +1,6 @@
 package io.onceflux.kafka;
 
+import io.onceflux.Delivery;
 import io.onceflux.PermanentFailure;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -21,7 +22,8 @@ final class RecordText {
 
     /**
      * For people. Of several headers with the same name the last; what is not UTF-8 in base64, and null as {@code null}. Key and
-     * place, and that there is no value, have names that begin with {@code kafka-}; a header of the same name gives way.
+     * place have names that begin with {@code kafka-}; a header of the same name gives way. A record without a value has the header
+     * {@link Delivery#NO_BODY}.
      */
     static Map<String, String> of(ConsumerRecord<byte[], byte[]> record) {
         Map<String, String> all = new TreeMap<>();
@@ -34,7 +36,7 @@ final class RecordText {
         all.put(PLACE + "timestamp", Instant.ofEpochMilli(record.timestamp()).toString());
         all.put(PLACE + "key", text(record.key()));
         if (record.value() == null) {
-            all.put(PLACE + "value", "null");
+            all.put(Delivery.NO_BODY, "the record has no value (a tombstone)");
         }
         return all;
     }

@@ -199,9 +199,16 @@ class IdentityTest {
             assertThat(letters).singleElement().satisfies(letter -> {
                 assertThat(letter.messageKey()).isEqualTo("1");
                 assertThat(letter.body()).isEmpty();
-                assertThat(letter.headers()).containsEntry("kafka-value", "null");
+                assertThat(letter.headers()).containsKey(Delivery.NO_BODY);
                 assertThat(letter.reason()).contains("tombstone");
             });
+            assertThat(running.consumer
+                            .deadLetters(body -> Order.of("not " + body.length))
+                            .replay(letter -> true, 100)
+                            .collectList()
+                            .block())
+                    .as("a decoder that takes an empty body is not asked")
+                    .isEmpty();
             running.stop();
         }
         database.assertAppliedOnce(1);

@@ -367,7 +367,7 @@ class OffsetFenceTest {
             await().until(() -> running.listener.warnings.size() == 2);
             assertThat(running.listener.warnings)
                     .allSatisfy(warning -> assertThat(warning)
-                            .contains(broker.topic(), "passed offset 30", "before 30", "reset the group to 30"));
+                            .contains(broker.topic(), "before offset 30", "is at 70", "reset the group to 30"));
             running.stop();
         }
         broker.resetTo(30); // As the warning says.
