@@ -20,7 +20,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
-/** A topic of Kafka and the group that consumes it, as the broker sees them. Every call blocks, and fails if the broker does not answer. */
+/** A topic of Kafka and the group that consumes it, as the broker sees them. Every call but delete blocks, and fails if the broker does not answer. */
 public final class ConsumedTopic implements AutoCloseable {
 
     private final String topic;
@@ -108,6 +108,11 @@ public final class ConsumedTopic implements AutoCloseable {
         Map<TopicPartition, Long> ends = new HashMap<>();
         answer(admin.listOffsets(asked).all()).forEach((partition, end) -> ends.put(partition, end.offset()));
         return ends;
+    }
+
+    /** How many dead letters there are, marks of replays among them; 0 if there is no topic for them. */
+    public long givenUp() throws IOException {
+        return ends(deadLetters()).values().stream().mapToLong(Long::longValue).sum();
     }
 
     /** The offsets that the group has committed, in this topic or others. */

@@ -66,9 +66,7 @@ public final class BrokerTopic implements Backlog {
     public void requireEmpty() {
         try {
             long left = consumed.lag();
-            long givenUp = consumed.ends(consumed.deadLetters()).values().stream()
-                    .mapToLong(Long::longValue)
-                    .sum();
+            long givenUp = consumed.givenUp();
             if (left > 0 || givenUp > 0) {
                 throw new IllegalStateException(
                         "%d messages are left in %s, %d given up".formatted(left, name, givenUp));
