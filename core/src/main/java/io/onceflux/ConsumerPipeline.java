@@ -2,13 +2,10 @@ package io.onceflux;
 
 import io.onceflux.Attempts.Handled;
 import io.onceflux.GatherWhileBusy.Batch;
+import io.onceflux.Settling.Answer;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
-import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -111,41 +108,32 @@ final class ConsumerPipeline<T> {
     /** Tells the broker of all of them at once. Returns the outcomes in the order of the messages, but for those that were let go or cut off. */
     private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
         return Mono.defer(() -> {
-            @Nullable Outcome[] told = new Outcome[handled.size()];
-            List<Mono<Void>> settlements = new ArrayList<>(handled.size());
-            for (int i = 0; i < handled.size(); i++) {
-                int place = i;
-                Handled<T> one = handled.get(i);
-                settlements.add(settle(one.message(), one.outcome(), start, outcome -> told[place] = outcome));
+            Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+            List<Outcome> told = new ArrayList<>(handled.size());
+            List<Answer> answers = new ArrayList<>(handled.size());
+            for (Handled<T> one : handled) {
+                Message<T> message = one.message();
+                if (!message.account()) {
+                    continue; // Cut off in between: it has been told that it is left to redelivery.
+                }
+                Outcome outcome = one.outcome();
+                if (outcome != null) {
+                    settings.listener().onOutcome(message.delivery(), outcome, elapsed);
+                    told.add(outcome);
+                    answers.add(answer(message, outcome.settlement()));
+                } else {
+                    settings.listener().onDropped(message.delivery());
+                    if (message.isCurrent()) { // Without an outcome it is left to redelivery.
+                        answers.add(answer(message, Settlement.requeue()));
+                    }
+                }
             }
-            return (settlements.size() == 1 ? settlements.get(0) : Mono.when(settlements))
-                    .then(Mono.fromSupplier(
-                            () -> Arrays.stream(told).filter(Objects::nonNull).toList()));
+            return settling.settle(answers).thenReturn(told);
         });
     }
 
-    private Mono<Void> settle(
-            Message<T> message, @Nullable Outcome outcome, long start, Consumer<? super Outcome> tell) {
-        return Mono.defer(() -> {
-            Delivery<T> delivery = message.delivery();
-            if (!message.account()) {
-                return Mono.empty(); // Cut off in between: it has been told that it is left to redelivery.
-            }
-            if (outcome == null) {
-                settings.listener().onDropped(delivery);
-                return letGo(message);
-            }
-            settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
-            tell.accept(outcome);
-            return settling.settle(delivery, outcome.settlement(), message::isCurrent);
-        });
-    }
-
-    /** Leaves a message that has no outcome to redelivery. */
-    private Mono<Void> letGo(Message<T> message) {
-        return message.isCurrent()
-                ? settling.settle(message.delivery(), Settlement.requeue(), message::isCurrent)
-                : Mono.empty();
+    private static Answer answer(Message<?> message, Settlement settlement) {
+        return new Answer(message.delivery(), settlement, message::isCurrent);
     }
 
     /** A batch that was emitted as the flux was cancelled. */

@@ -58,7 +58,9 @@ interface EffectRunner<T> {
         EffectClients clients = new EffectClients();
         return (fresh, connection, culprit) -> Mono.using(
                 () -> clients.lend(connection),
-                lent -> effects.run(fresh, new EffectsTransaction(connection, lent), culprit),
+                lent -> connection
+                        .thrownErrors()
+                        .watch(effects.run(fresh, new EffectsTransaction(connection, lent), culprit)),
                 clients::giveBack);
     }
 
@@ -73,19 +75,39 @@ interface EffectRunner<T> {
 
         /** Runs one effect, which is given a client of its own. */
         Mono<Void> run(Supplier<String> name, Function<DatabaseClient, @Nullable Publisher<?>> effect) {
-            return Mono.using(
-                    () -> new EffectConnection(connection, name),
-                    own -> connection
-                            .thrownErrors()
-                            .watch(Flux.defer(() -> publisherOf(effect, lent.to(own))))
-                            .onErrorMap(Error.class, EffectErrorException::new),
-                    EffectConnection::end);
+            return Mono.defer(() -> {
+                EffectConnection own = new EffectConnection(connection, name);
+                return connection
+                        .thrownErrors()
+                        .guard(Flux.defer(() -> publisherOf(effect, lent.to(own))), () -> new Ending<>(own))
+                        .onErrorMap(Error.class, EffectErrorException::new)
+                        .then();
+            });
         }
 
         private static Publisher<?> publisherOf(
                 Function<DatabaseClient, @Nullable Publisher<?>> effect, DatabaseClient client) {
             Publisher<?> publisher = effect.apply(client);
             return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
+        }
+    }
+
+    /** Takes an effect's connection away from it when it ends, however it does. */
+    record Ending<V>(EffectConnection own) implements ThrownErrors.Observer<V, V> {
+
+        @Override
+        public V onNext(V value) {
+            return value;
+        }
+
+        @Override
+        public void onEnd() {
+            own.end();
+        }
+
+        @Override
+        public void onCancel() {
+            own.end();
         }
     }
 }

@@ -54,6 +54,9 @@ final class HeldNow {
     /** They are not held any more, whatever became of them; those that were not held do not matter. */
     void release(Collection<?> them) {
         synchronized (held) {
+            if (held.isEmpty()) {
+                return; // As nearly always.
+            }
             boolean any = false;
             for (Object one : them) {
                 FailureKind before = held.remove(one);

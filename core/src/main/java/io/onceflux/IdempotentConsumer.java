@@ -2,6 +2,7 @@ package io.onceflux;
 
 import static io.onceflux.Require.given;
 
+import io.onceflux.Settling.Answer;
 import io.onceflux.StartupCheck.PendingException;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
@@ -197,7 +198,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     return whileRunning(handle(delivery, attempts::within)
                             .doOnNext(this::noteForHealth)
                             .flatMap(outcome -> outcome.isDone()
-                                    ? settling.settle(delivery, outcome.settlement(), delivery::isCurrent)
+                                    ? settling.settle(List.of(
+                                                    new Answer(delivery, outcome.settlement(), delivery::isCurrent)))
                                             .thenReturn(outcome)
                                     : Mono.just(outcome)));
                 })

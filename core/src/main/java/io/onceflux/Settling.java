@@ -1,6 +1,8 @@
 package io.onceflux;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
@@ -21,50 +23,74 @@ final class Settling {
         this.stopRequested = stopRequested;
     }
 
+    /** What the source of a delivery is to be told, as long as the delivery is current. */
+    record Answer(Delivery<?> delivery, Settlement settlement, BooleanSupplier isCurrent) {}
+
     /**
-     * Settles a delivery.
+     * Settles deliveries side by side.
      *
-     * @param isCurrent whether it can still be answered
-     * @return completes when the broker has been told, or will not be. A dead letter is tried again until it is stored, as
+     * @return completes when the broker has been told of each, or will not be. A dead letter is tried again until it is stored, as
      *     long as the delivery is current and the consumer is not stopping: giving it up would lose the message.
      */
-    Mono<Void> settle(Delivery<?> delivery, Settlement settlement, BooleanSupplier isCurrent) {
+    Mono<Void> settle(List<Answer> answers) {
         return Mono.defer(() -> {
-            AtomicBoolean ended = new AtomicBoolean();
-            return told(ended, delivery, settlement, isCurrent)
-                    .doOnSuccess(done -> {
-                        if (ended.compareAndSet(false, true)) {
-                            settings.listener().onSettled(delivery, settlement);
-                        }
-                    })
-                    .onErrorResume(error -> {
-                        failed(ended, delivery, settlement, error);
-                        return Mono.empty();
-                    })
-                    .doOnCancel(() -> failed(
-                            ended, delivery, settlement, new CancellationException("cut off before it was told")));
+            List<Telling> together = new ArrayList<>(answers.size());
+            List<Mono<Void>> all = new ArrayList<>();
+            for (Answer answer : answers) {
+                if (answer.settlement() instanceof Settlement.DeadLetter) {
+                    all.add(untilStored(new Telling(answer)));
+                } else {
+                    together.add(new Telling(answer));
+                }
+            }
+            if (!together.isEmpty()) {
+                all.add(once(together));
+            }
+            return sideBySide(all);
         });
     }
 
-    private void failed(AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, Throwable error) {
-        if (ended.compareAndSet(false, true)) {
-            settings.listener().onSettleFailed(delivery, settlement, error);
-            settings.listener().onUnsettled(delivery, settlement);
-        }
+    /** Under one limit, as they begin at the same time. */
+    private Mono<Void> once(List<Telling> tellings) {
+        return Limits.within(
+                        settings.settleLimit(),
+                        sideBySide(tellings.stream().map(this::eachForItself).toList()))
+                .onErrorResume(error -> {
+                    tellings.forEach(telling -> telling.failed(error));
+                    return Mono.empty();
+                })
+                .doOnCancel(() -> tellings.forEach(Telling::cutOff));
     }
 
-    private Mono<Void> told(
-            AtomicBoolean ended, Delivery<?> delivery, Settlement settlement, BooleanSupplier isCurrent) {
-        Mono<Void> once = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(delivery, settlement)));
-        return settlement instanceof Settlement.DeadLetter
-                ? once.retryWhen(Retry.from(failures -> failures.concatMap(failure -> nextTry(
-                        ended, delivery, settlement, isCurrent, failure.failure(), (int) failure.totalRetries() + 1))))
-                : once;
+    private static Mono<Void> sideBySide(List<Mono<Void>> all) {
+        return all.size() == 1 ? all.get(0) : Mono.when(all);
+    }
+
+    private Mono<Void> eachForItself(Telling telling) {
+        return Mono.defer(() -> tell(telling.answer))
+                .doOnSuccess(done -> telling.succeeded())
+                .onErrorResume(error -> {
+                    telling.failed(error);
+                    return Mono.empty();
+                });
+    }
+
+    private Mono<Void> untilStored(Telling telling) {
+        return Limits.within(settings.settleLimit(), Mono.defer(() -> tell(telling.answer)))
+                .retryWhen(Retry.from(failures -> failures.concatMap(
+                        failure -> nextTry(telling, failure.failure(), (int) failure.totalRetries() + 1))))
+                .doOnSuccess(done -> telling.succeeded())
+                .onErrorResume(error -> {
+                    telling.failed(error);
+                    return Mono.empty();
+                })
+                .doOnCancel(telling::cutOff);
     }
 
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */
-    private Mono<Void> tell(Delivery<?> delivery, Settlement settlement) {
-        if (deadLetters != null && settlement instanceof Settlement.DeadLetter why) {
+    private Mono<Void> tell(Answer answer) {
+        Delivery<?> delivery = answer.delivery();
+        if (deadLetters != null && answer.settlement() instanceof Settlement.DeadLetter why) {
             byte[] body = TableDeadLetters.bodyOf(delivery);
             if (body != null) {
                 return deadLetters
@@ -72,25 +98,48 @@ final class Settling {
                         .then(Mono.defer(() -> delivery.settle(Settlement.acknowledge())));
             }
         }
-        return delivery.settle(settlement);
+        return delivery.settle(answer.settlement());
     }
 
-    private Mono<Long> nextTry(
-            AtomicBoolean ended,
-            Delivery<?> delivery,
-            Settlement settlement,
-            BooleanSupplier isCurrent,
-            Throwable error,
-            int failures) {
-        if (!isCurrent.getAsBoolean()) {
+    private Mono<Long> nextTry(Telling telling, Throwable error, int failures) {
+        Answer answer = telling.answer;
+        if (!answer.isCurrent().getAsBoolean()) {
             return Mono.error(error);
         }
-        settings.listener().onSettleFailed(delivery, settlement, error);
-        if (ended.get()) { // Cut off meanwhile: this must not be the last word.
-            settings.listener().onUnsettled(delivery, settlement);
+        settings.listener().onSettleFailed(answer.delivery(), answer.settlement(), error);
+        if (telling.ended.get()) { // Cut off meanwhile: this must not be the last word.
+            settings.listener().onUnsettled(answer.delivery(), answer.settlement());
         }
         Duration pause =
                 settings.failurePolicy().backoff(FailureKind.INFRASTRUCTURE).after(failures);
         return Mono.firstWithSignal(Mono.delay(pause), stopRequested.then(Mono.error(error)));
+    }
+
+    /** An answer on its way; how that ends is told to the listener, once. */
+    private final class Telling {
+
+        private final Answer answer;
+        private final AtomicBoolean ended = new AtomicBoolean();
+
+        Telling(Answer answer) {
+            this.answer = answer;
+        }
+
+        void succeeded() {
+            if (ended.compareAndSet(false, true)) {
+                settings.listener().onSettled(answer.delivery(), answer.settlement());
+            }
+        }
+
+        void failed(Throwable error) {
+            if (ended.compareAndSet(false, true)) {
+                settings.listener().onSettleFailed(answer.delivery(), answer.settlement(), error);
+                settings.listener().onUnsettled(answer.delivery(), answer.settlement());
+            }
+        }
+
+        void cutOff() {
+            failed(new CancellationException("cut off before it was told"));
+        }
     }
 }

@@ -22,19 +22,13 @@ final class ThrownErrors {
     /** Unsafe as to threads only for one that emits several signals. */
     private final Sinks.Empty<Void> caught = Sinks.unsafe().empty();
 
-    /** Runs the work to its end; fails as soon as something is thrown at its start or at a guarded publisher. */
-    Mono<Void> watch(Publisher<?> work) {
-        return Mono.firstWithSignal(caught.asMono(), guard(work).then());
-    }
-
-    /** The same publisher, cancelled when its subscriber throws. */
-    <V> Flux<V> guard(Publisher<V> source) {
-        Observer<V, V> none = value -> value;
-        return guard(source, () -> none);
+    /** The same work, which fails as soon as something is thrown at a guarded publisher. */
+    Mono<Void> watch(Mono<Void> work) {
+        return Mono.firstWithSignal(caught.asMono(), work);
     }
 
     /**
-     * The same, with what it emits changed and all of it seen: one operator for what would be five, and runs with every statement.
+     * The same publisher, cancelled when its subscriber throws; with what it emits changed and all of it seen: one operator for what would be five, and runs with every statement.
      *
      * @param observers makes one for each subscription; what it throws is the error of that, and the source is not subscribed
      */
@@ -52,7 +46,7 @@ final class ThrownErrors {
         /** The source has completed or failed; before the subscriber hears of it. */
         default void onEnd() {}
 
-        /** The subscriber has cancelled, or has thrown. */
+        /** The subscriber has cancelled, or has thrown, or the source has as it was subscribed to. It may be told so again. */
         default void onCancel() {}
     }
 
@@ -102,6 +96,7 @@ final class ThrownErrors {
             try {
                 source.subscribe(new Guard<I, O>(actual, errors, observer));
             } catch (Throwable thrown) {
+                observer.onCancel();
                 errors.caught(thrown);
             }
         }

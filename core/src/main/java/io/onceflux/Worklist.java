@@ -51,7 +51,7 @@ final class Worklist<T> {
             return;
         }
         this.copies = new HashMap<>();
-        Set<MessageKey> seen = new HashSet<>();
+        Set<MessageKey> seen = new HashSet<>(2 * messages.size());
         List<Message<T>> usable = new ArrayList<>(messages.size());
         for (Message<T> message : messages) {
             MessageKey key = message.key();

@@ -23,7 +23,9 @@ import java.util.function.Supplier;
  */
 public final class ScaleOut {
 
+    /** A process: less would measure how its code is compiled, and the more the more there are. */
     private static final int WARM_UP = 30_000;
+
     private static final int MEASURED = 60_000;
     private static final int DISTURBED = 40_000;
     private static final Duration LIMIT = Duration.ofMinutes(3);
@@ -70,19 +72,20 @@ public final class ScaleOut {
                 running.add(start(site));
             }
             topic.awaitMembers(processes);
-            topic.fill(WARM_UP);
-            await(books, WARM_UP, running);
+            int warmUp = processes * WARM_UP;
+            topic.fill(warmUp);
+            await(books, warmUp, running);
 
             long start = System.nanoTime();
             topic.fill(MEASURED);
-            await(books, WARM_UP + MEASURED, running);
+            await(books, warmUp + MEASURED, running);
             double rate = MEASURED * 1e9 / (System.nanoTime() - start);
 
             topic.fill(DISTURBED);
             running.add(start(site));
             topic.awaitMembers(processes + 1);
             long duplicates = stop(running.removeFirst());
-            await(books, WARM_UP + MEASURED + DISTURBED, running);
+            await(books, warmUp + MEASURED + DISTURBED, running);
             while (!running.isEmpty()) {
                 duplicates += stop(running.removeFirst());
             }

@@ -18,7 +18,8 @@ import reactor.core.scheduler.Scheduler;
  */
 final class MemoryClaims implements Claims {
 
-    private static final int SLOTS = 1 << 16;
+    /** Few enough to stay in the caches of a processor: what is measured is the pipeline. */
+    private static final int SLOTS = 1 << 12;
 
     private final AtomicReferenceArray<@Nullable MessageKey> slots = new AtomicReferenceArray<>(SLOTS);
     private final Scheduler eventLoops;

@@ -8,14 +8,14 @@ public enum Way {
     JDBC(8, 1),
     /** The effect in Spring's reactive transaction, without OnceFlux and so without a claim. */
     BY_HAND_PER_MESSAGE(8, 1),
-    BY_HAND_GROUPED(4, 256),
-    BY_HAND_SET_BASED(4, 256),
+    BY_HAND_GROUPED(2, 256),
+    BY_HAND_SET_BASED(4, 512),
     /** OnceFlux from memory into the database: a transaction a message. */
     PER_MESSAGE(8, 1),
     /** A transaction for a group of messages, the effect of each by itself. */
-    GROUPED(4, 256),
+    GROUPED(2, 256),
     /** A transaction for a group of messages, one effect for all. */
-    SET_BASED(4, 256),
+    SET_BASED(4, 512),
     /** OnceFlux alone: source, claims and connections in memory, no effect. */
     PIPELINE_PER_MESSAGE(8, 1),
     PIPELINE(8, 256),
@@ -23,13 +23,13 @@ public enum Way {
     SPRING_AMQP(8, 1),
     /** OnceFlux from the broker into the database. */
     RABBIT_PER_MESSAGE(8, 1),
-    RABBIT_GROUPED(4, 256),
-    RABBIT_SET_BASED(4, 256),
+    RABBIT_GROUPED(2, 256),
+    RABBIT_SET_BASED(4, 512),
     KAFKA_PER_MESSAGE(8, 1),
-    KAFKA_GROUPED(4, 256),
-    KAFKA_SET_BASED(4, 256),
+    KAFKA_GROUPED(2, 256),
+    KAFKA_SET_BASED(4, 512),
     /** The same with a row for each partition in place of one for each message. */
-    KAFKA_FENCED(4, 256),
+    KAFKA_FENCED(4, 512),
     /** Claims alone, many a statement and transaction. */
     CLAIMS(2, 100);
 
