@@ -23,7 +23,7 @@ import reactor.util.context.Context;
  * A source that is cancelled if it has neither emitted nor ended within a limit, and then fails on a thread of {@link
  * Schedulers#parallel()}. The limit may be passed by {@link #TICK_MILLIS} and what the timer's thread is late.
  *
- * <p>One subscriber, and an entry in a timer wheel that nobody is woken for: there are six a message (docs/decisions/0011).
+ * <p>One subscriber, and an entry in a timer wheel that nobody is woken for: there are five a transaction and one for what is settled together (docs/decisions/0011).
  */
 final class LimitedMono<V> extends MonoOperator<V, V> {
 

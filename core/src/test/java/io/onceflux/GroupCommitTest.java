@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -218,6 +219,33 @@ class GroupCommitTest {
                     return TestDelivery.of(new Order(prefix + n, "customer-" + customer, 1));
                 })
                 .toList();
+    }
+
+    @Test
+    void whatTheSourceAnswersToOneOfABatchSaysNothingAboutTheOthers() {
+        List<TestDelivery<Order>> deliveries = plug.before(TestDelivery.orders("m", 4));
+        TestDelivery<Order> refused = deliveries.get(2).answering(Mono.error(new IllegalStateException("refused")));
+        TestDelivery<Order> unanswered = deliveries.get(3).answering(Mono.never());
+        List<Delivery<?>> settled = new CopyOnWriteArrayList<>();
+        List<Outcome> outcomes = plug.run(
+                batches(64, plug.then(Order::apply))
+                        .settleLimit(Duration.ofMillis(300))
+                        .listener(told)
+                        .listener(new ConsumerListener() {
+                            @Override
+                            public void onSettled(Delivery<?> delivery, Settlement settlement) {
+                                settled.add(delivery);
+                            }
+                        })
+                        .build(pool),
+                deliveries);
+
+        assertThat(outcomes).hasSize(5).allMatch(Outcome.Applied.class::isInstance);
+        assertThat(settled).containsExactlyInAnyOrder(deliveries.get(0), deliveries.get(1), deliveries.get(4));
+        assertThat(told.unsettled).containsExactly(refused, unanswered);
+        assertThat(told.settleFailures).hasSize(2);
+        assertThat(told.settleFailures.get(1)).isInstanceOf(TimeoutException.class);
+        database.assertAppliedOnce(5);
     }
 
     @Test
