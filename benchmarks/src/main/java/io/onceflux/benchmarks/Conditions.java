@@ -23,16 +23,23 @@ final class Conditions {
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
+    private static final long LOOKED_AT_MILLIS = 4_000;
+
     private Conditions() {}
 
-    /** How many processes had work in the last minute, as the operating system counts; before anything is started here. */
-    static double load() {
-        return SYSTEM.getSystemLoadAverage();
+    /**
+     * The share of all processors that others use, from 0 to 1, over some seconds; before anything is started here. Not the load
+     * average: that remembers a build that is over.
+     */
+    static double load() throws InterruptedException {
+        double unused = SYSTEM.getCpuLoad(); // The next one counts from here.
+        Thread.sleep(LOOKED_AT_MILLIS);
+        return SYSTEM.getCpuLoad();
     }
 
     /** Whether so much was going on beside that figures are worth nothing. */
     static boolean isBusy(double load) {
-        return load > 0.5 * SYSTEM.getAvailableProcessors();
+        return load > 0.15;
     }
 
     static Map<String, String> describe(String command, double load, Servers servers) {
@@ -43,7 +50,7 @@ final class Conditions {
         conditions.put("Processor", SYSTEM.getAvailableProcessors() + " x " + processor());
         conditions.put("Memory", "%d GB".formatted(Math.round(SYSTEM.getTotalMemorySize() / 1e9)));
         conditions.put("System", System.getProperty("os.name") + " " + System.getProperty("os.version"));
-        conditions.put("Load before", "%.1f".formatted(load));
+        conditions.put("Processors in use before", "%.0f %%".formatted(100 * load));
         conditions.put("Java", System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"));
         conditions.putAll(servers.versions());
         conditions.put("Spring Framework", String.valueOf(SpringVersion.getVersion()));
