@@ -73,6 +73,11 @@ final class AttemptConnection extends DelegatingConnection {
         this.begin = new DeferredBegin(pooled, controlLimit);
     }
 
+    /** How many statements have run in the transaction, whoever has sent them. */
+    int statements() {
+        return gate.statements();
+    }
+
     ThrownErrors thrownErrors() {
         return thrownErrors;
     }

@@ -30,9 +30,15 @@ final class Attempts<T> {
     private final BooleanSupplier snapshotIsolation;
     private final Lifecycle lifecycle;
     private final boolean ordered;
+    private final boolean claimsAreKept;
+    private final Admission admission;
     private final @Nullable RecentKeys recentKeys;
 
-    /** @param ordered whether messages have an ordering key other than their id */
+    /**
+     * @param ordered whether messages have an ordering key other than their id
+     * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
+     *     effect runs, and decides by itself
+     */
     Attempts(
             ProcessOnce<T> processOnce,
             Supplier<Mono<Boolean>> probe,
@@ -41,6 +47,8 @@ final class Attempts<T> {
             BooleanSupplier snapshotIsolation,
             Lifecycle lifecycle,
             boolean ordered,
+            boolean claimsAreKept,
+            Admission admission,
             @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
         this.classification = new Classification(settings.failurePolicy().classifier(), Mono.defer(probe));
@@ -50,6 +58,8 @@ final class Attempts<T> {
         this.snapshotIsolation = snapshotIsolation;
         this.lifecycle = lifecycle;
         this.ordered = ordered;
+        this.claimsAreKept = claimsAreKept;
+        this.admission = admission;
         this.recentKeys = recentKeys;
     }
 
@@ -70,7 +80,7 @@ final class Attempts<T> {
             sorted = new ArrayList<>(messages);
             sorted.sort(Comparator.comparingInt(Message::order));
         }
-        return new Worklist<>(sorted, together -> judge(together, false));
+        return new Worklist<>(sorted, claimsAreKept, together -> judge(together, false));
     }
 
     private Judge judge(List<Message<T>> messages, boolean callerWaits) {
@@ -112,7 +122,7 @@ final class Attempts<T> {
     private Mono<Outcome> within(Duration length, Message<T> message, Function<List<Message<T>>, Judge> judges) {
         return Mono.defer(() -> {
             Budget budget = new Budget(length);
-            Worklist<T> work = new Worklist<>(List.of(message), judges);
+            Worklist<T> work = new Worklist<>(List.of(message), claimsAreKept, judges);
             Mono<Outcome> outcome = Mono.defer(() -> step(work, budget))
                     .repeat(() -> !work.isEmpty())
                     .concatMapIterable(handled -> handled)
@@ -169,6 +179,10 @@ final class Attempts<T> {
         if (unusable != null) {
             return afterFailure(work, before, null, budget, new UnusableMessageException(unusable));
         }
+        List<Refused<T>> refused = refused(before);
+        if (!refused.isEmpty()) {
+            return Mono.fromSupplier(() -> tooOld(work, before, refused));
+        }
         List<Message<T>> known = known(before);
         if (!known.isEmpty()) {
             return Mono.fromSupplier(() -> duplicates(work, before, known));
@@ -181,8 +195,35 @@ final class Attempts<T> {
         return processOnce
                 .attempt(
                         part.messages(), timeLimit(budget), budget == null ? () -> true : budget::commits, culprit::set)
-                .map(outcomes -> committed(work, part, outcomes))
+                .map(outcomes -> committed(work, part, withAttempts(outcomes, part.attempts())))
                 .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
+    }
+
+    private record Refused<T>(Message<T> message, PermanentFailure why) {}
+
+    /** Those that must not be tried, because nobody knows any more whether they were applied. */
+    private List<Refused<T>> refused(Part<T> part) {
+        List<Refused<T>> refused = new ArrayList<>();
+        for (Message<T> message : part.messages()) {
+            PermanentFailure why = admission.refusalOf(message);
+            if (why != null) {
+                refused.add(new Refused<>(message, why));
+            }
+        }
+        return refused;
+    }
+
+    private List<Handled<T>> tooOld(Worklist<T> work, Part<T> part, List<Refused<T>> refused) {
+        List<Message<T>> messages = refused.stream().map(Refused::message).toList();
+        work.take(part, messages);
+        progress.released(messages);
+        refused.forEach(one -> progress.tooOld(String.valueOf(one.why().getMessage())));
+        return withCopies(
+                work,
+                messages,
+                refused.stream()
+                        .map(one -> failed(one.message(), FailureKind.PERMANENT, one.why(), part.attempts()))
+                        .toList());
     }
 
     /** Those that need not be tried, because this process has seen them committed. */
@@ -190,9 +231,7 @@ final class Attempts<T> {
         RecentKeys recent = recentKeys;
         return recent == null || part.attempts() > 0
                 ? List.of()
-                : part.messages().stream()
-                        .filter(message -> recent.contains(message.requireKey()))
-                        .toList();
+                : part.messages().stream().filter(recent::knows).toList();
     }
 
     private List<Handled<T>> duplicates(Worklist<T> work, Part<T> part, List<Message<T>> known) {
@@ -205,13 +244,33 @@ final class Attempts<T> {
 
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
         progress.committed();
-        if (outcomes.stream().anyMatch(Outcome.Applied.class::isInstance)) {
+        if (outcomes.stream().anyMatch(this::hasRun)) {
             progress.applied();
         }
         if (recentKeys != null) {
-            part.messages().forEach(message -> recentKeys.remember(message.requireKey()));
+            for (int i = 0; i < outcomes.size(); i++) {
+                if (outcomes.get(i).isDone()) {
+                    recentKeys.remember(part.messages().get(i));
+                }
+            }
         }
         return finish(work, part, outcomes);
+    }
+
+    /** Whether the effect's statements have run: then the set-up is not broken. */
+    private boolean hasRun(Outcome outcome) {
+        return outcome instanceof Outcome.Applied
+                || outcome instanceof Outcome.Stale
+                || (!claimsAreKept && outcome instanceof Outcome.Duplicate);
+    }
+
+    private static List<Outcome> withAttempts(List<Outcome> outcomes, int attempts) {
+        return attempts == 1 || outcomes.stream().noneMatch(Outcome.Conflict.class::isInstance)
+                ? outcomes
+                : outcomes.stream()
+                        .map(outcome ->
+                                outcome instanceof Outcome.Conflict conflict ? conflict.after(attempts) : outcome)
+                        .toList();
     }
 
     private List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {

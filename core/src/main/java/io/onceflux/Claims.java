@@ -4,7 +4,9 @@ import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /**
@@ -38,6 +40,29 @@ public interface Claims {
     Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout);
 
     /**
+     * What became of keys that were claimed with fingerprints.
+     *
+     * @param fresh the keys that were fresh
+     * @param conflicting those that had been claimed with another fingerprint; all others are duplicates
+     */
+    record Claimed(Set<MessageKey> fresh, Set<MessageKey> conflicting) {}
+
+    /** Whether {@link #claimWithFingerprints} can be used. Default false. */
+    default boolean keepFingerprints() {
+        return false;
+    }
+
+    /**
+     * The same as {@link #claim}, with a fingerprint for each key, which is kept with a fresh claim and compared with that of an older one.
+     *
+     * @param fingerprints by key; null where it is not known, and then it equals any, as one that was not kept does
+     */
+    default Mono<Claimed> claimWithFingerprints(
+            Connection inTransaction, Map<MessageKey, @Nullable Long> fingerprints, Duration lockTimeout) {
+        return Mono.error(new UnsupportedOperationException("claims in " + this + " have no fingerprints"));
+    }
+
+    /**
      * Writes what a claim would write, for a key that no message has, in a transaction that is going to be rolled back.
      *
      * @return whether it was stored
@@ -53,6 +78,14 @@ public interface Claims {
      */
     default boolean followSource() {
         return false;
+    }
+
+    /**
+     * Whether claims are kept, so that a later message with the key is a duplicate. Where they are not, each key is fresh, and the effect
+     * of each message runs: copies within a batch too. Default true.
+     */
+    default boolean areKept() {
+        return true;
     }
 
     /** Claims in a table of PostgreSQL. */

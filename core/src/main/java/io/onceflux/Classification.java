@@ -2,6 +2,8 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.EffectRunner.AgainException;
+import io.onceflux.EffectRunner.StandsAloneException;
 import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.ProcessOnce.ClaimFailedException;
 import io.onceflux.ProcessOnce.ClaimHeldException;
@@ -26,7 +28,9 @@ final class Classification {
             ClaimFailedException.class,
             ClaimHeldException.class,
             MissingPartitionException.class,
-            TimeLimitException.class);
+            TimeLimitException.class,
+            AgainException.class,
+            StandsAloneException.class);
 
     private final Function<Throwable, @Nullable FailureKind> usersWord;
     private final Mono<Boolean> databaseAnswers;
@@ -74,6 +78,9 @@ final class Classification {
                 || NothingRan.isSaidBy(error)
                 || Causes.has(error, MissingPartitionException.class)) {
             return FailureKind.INFRASTRUCTURE;
+        }
+        if (Causes.has(error, AgainException.class)) {
+            return FailureKind.CONFLICT;
         }
         if (Causes.has(error, PermanentFailure.class)) {
             return FailureKind.PERMANENT;

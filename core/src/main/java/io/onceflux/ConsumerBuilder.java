@@ -6,14 +6,20 @@ import static io.onceflux.Require.that;
 
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
+import io.onceflux.postgres.UniqueKey;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Clock;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.reactivestreams.Publisher;
+import org.springframework.r2dbc.core.DatabaseClient;
 import org.springframework.transaction.annotation.Isolation;
+import reactor.core.publisher.Mono;
 
 /**
  * Describes an {@link IdempotentConsumer}. An effect and a way to identify messages are needed; everything else has a default.
@@ -26,11 +32,18 @@ public final class ConsumerBuilder<T> {
     private boolean identified;
     private @Nullable Function<? super T, String> idOf;
     private @Nullable Function<? super T, ?> orderOf;
-    private @Nullable EffectRunner<T> effect;
+    private @Nullable Fingerprint<T> fingerprint;
+    private @Nullable Function<Claims, EffectRunner<T>> effect;
     private @Nullable Integer maxBatch;
     private boolean together;
-    private Claims claims = Claims.in(ClaimTable.processedMessages());
+    private @Nullable Claims claims;
+    private boolean conditional;
+    private boolean noRowsAreDuplicates;
+    private boolean naturalKey;
     private @Nullable RecentKeys recentKeys;
+    private @Nullable Retention retention;
+    private @Nullable Duration redeliveryWindow;
+    private @Nullable Function<? super T, @Nullable Instant> sentAt;
     private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
     private @Nullable Integer maxInFlight;
@@ -80,17 +93,78 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
+    /**
+     * Notices a message that has the id of another one and other content: it becomes {@link Outcome.Conflict}, a dead letter, instead of a
+     * duplicate. What is compared is kept with the claim, in 8 bytes, so the claim table needs a column for it
+     * ({@link ClaimTable#withFingerprintColumn}). A claim without one equals any message. Default: not compared.
+     *
+     * @param content what is the same in every delivery of a message; null if unknown. Called on the thread that emits the delivery
+     */
+    public ConsumerBuilder<T> fingerprintedBy(Function<? super T, @Nullable String> content) {
+        given("fingerprintedBy", content);
+        this.fingerprint = (delivery, payload) -> {
+            String text = Identify.call("fingerprintedBy", content, payload);
+            return text == null ? null : Fingerprint.ofText(text);
+        };
+        return this;
+    }
+
+    /** The same, comparing the body as it arrived, byte for byte: {@link Delivery#body}. For producers that send the same bytes again. */
+    public ConsumerBuilder<T> fingerprintedByBody() {
+        this.fingerprint = (delivery, payload) -> {
+            byte[] body = delivery.body();
+            return body == null ? null : Fingerprint.ofBytes(body);
+        };
+        return this;
+    }
+
     /** What a message does. */
     public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
-        this.effect = EffectRunner.oneByOne(given("effect", theEffect));
+        Effect<? super T> each = given("effect", theEffect);
+        this.effect = claimsOfIt -> EffectRunner.oneByOne(each);
         this.together = false;
+        this.conditional = false;
         return this;
     }
 
     /** What the messages of a batch do, with statements over all of them, in place of {@link #effect}. */
     public ConsumerBuilder<T> batchEffect(BatchEffect<T> theEffect) {
-        this.effect = EffectRunner.together(given("batchEffect", theEffect));
+        BatchEffect<T> all = given("batchEffect", theEffect);
+        this.effect = claimsOfIt -> EffectRunner.together(all);
         this.together = true;
+        this.conditional = false;
+        return this;
+    }
+
+    /**
+     * What a message does, where the statement itself decides whether it happens, in place of {@link #effect}. No claim is written, unless
+     * {@link #claimTable} or {@link #claims} says where. The id of a message then only names it: it may be in several messages.
+     *
+     * @param meaning what it means that no row was affected
+     */
+    public ConsumerBuilder<T> conditionalEffect(ConditionalEffect<? super T> theEffect, NoRows meaning) {
+        NoRows always = given("the meaning of no rows", meaning);
+        conditionalEffect(theEffect, (payload, db) -> Mono.just(always));
+        this.noRowsAreDuplicates = always == NoRows.DUPLICATE;
+        return this;
+    }
+
+    /**
+     * The same, where a look at the database tells what it means that no row was affected.
+     *
+     * @param meaning asked in the transaction of the effect, once it has affected no row; emits what that means, or {@link PermanentFailure}
+     *     with the reason
+     */
+    public ConsumerBuilder<T> conditionalEffect(
+            ConditionalEffect<? super T> theEffect,
+            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning) {
+        ConditionalEffect<? super T> each = given("conditionalEffect", theEffect);
+        BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> asked =
+                given("the meaning of no rows", meaning);
+        this.effect = claimsOfIt -> EffectRunner.conditional(each, asked, !claimsOfIt.areKept());
+        this.together = false;
+        this.conditional = true;
+        this.noRowsAreDuplicates = false;
         return this;
     }
 
@@ -130,15 +204,72 @@ public final class ConsumerBuilder<T> {
     /** Where claims are kept, if not in a table of PostgreSQL. */
     public ConsumerBuilder<T> claims(Claims keptElsewhere) {
         this.claims = given("claims", keptElsewhere);
+        this.naturalKey = false;
+        return this;
+    }
+
+    /**
+     * Writes no claims, because a unique constraint of the user's tables makes the {@link #conditionalEffect} happen once. It is looked at
+     * before the first message.
+     */
+    public ConsumerBuilder<T> naturalKey(UniqueKey key) {
+        this.claims = new WithoutClaims(given("naturalKey", key));
+        this.naturalKey = true;
+        return this;
+    }
+
+    /**
+     * Writes no claims, because it does no harm that the effect happens again: it sets a value. Every delivery is
+     * {@link Outcome.Applied}; one that comes late sets an old value again, where no version guards it.
+     */
+    public ConsumerBuilder<T> withoutClaims() {
+        this.claims = new WithoutClaims(null);
+        this.naturalKey = false;
         return this;
     }
 
     /**
      * Finds duplicates of what this process has lately seen committed without asking the database. Default: none, the database is
      * asked about every message.
+     *
+     * <p>Where no claims are kept, only for a {@link #conditionalEffect} whose {@link NoRows} are always duplicates; its messages then have
+     * ids of their own.
      */
     public ConsumerBuilder<T> recentKeys(RecentKeys keys) {
         this.recentKeys = given("recentKeys", keys);
+        return this;
+    }
+
+    /**
+     * Says what removes the claims of this consumer. It is not run by the consumer, but compared: with {@link #redeliveryWindow}, and with how
+     * long a topic of Kafka keeps its messages. Default: none, claims are kept for ever.
+     */
+    public ConsumerBuilder<T> retention(Retention ofClaims) {
+        this.retention = given("retention", ofClaims);
+        return this;
+    }
+
+    /**
+     * How long after a message came to be it may come again: redelivered after an outage, or replayed. Claims must not be removed sooner
+     * ({@link #retention}); keep them for some time longer than this, for the clocks, and for what an attempt takes. Default: not declared.
+     */
+    public ConsumerBuilder<T> redeliveryWindow(Duration window) {
+        this.redeliveryWindow = given("redeliveryWindow", window);
+        return this;
+    }
+
+    /**
+     * When a message came to be, as its producer says, the same in every delivery. One that is older than the {@link #redeliveryWindow} is
+     * not run: its claim may be gone. It becomes a dead letter, also if it was never applied, as nobody knows. Not the time that a broker
+     * put on it, which is another one where the message is replayed. Default: none, and a message that comes later than it should is applied
+     * again.
+     *
+     * <p>What is more than five minutes ahead of this process's clock is a dead letter, too.
+     *
+     * @param time called on the thread that emits the delivery; null or a throw makes the message a dead letter
+     */
+    public ConsumerBuilder<T> sentAt(Function<? super T, @Nullable Instant> time) {
+        this.sentAt = given("sentAt", time);
         return this;
     }
 
@@ -269,40 +400,103 @@ public final class ConsumerBuilder<T> {
                 ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"
                                 + " identifiedByMessageId() where the producer sets an id")
                         .formatted(consumer));
-        EffectRunner<T> theEffect = effect;
+        Function<Claims, EffectRunner<T>> theEffect = effect;
         if (theEffect == null) {
             throw new InvalidSetupException(
                     "consumer '%s' has no effect: use effect((payload, db) -> ...)".formatted(consumer));
         }
-        if (claims.followSource()) {
-            requireSourcesOrder();
+        that(
+                conditional || !naturalKey,
+                ("consumer '%s' has a naturalKey, but an effect that does not say how many rows it affected: use"
+                                + " conditionalEffect(...)")
+                        .formatted(consumer));
+        Claims kept = claims != null
+                ? claims
+                : conditional ? new WithoutClaims(null) : Claims.in(ClaimTable.processedMessages());
+        Admission admission = admission();
+        that(
+                recentKeys == null || kept.areKept() || noRowsAreDuplicates,
+                ("consumer '%s' has recentKeys, but keeps no claims, so that a message may have the id of another: what comes later would"
+                                + " pass for a duplicate")
+                        .formatted(consumer));
+        that(
+                fingerprint == null || kept.keepFingerprints(),
+                ("consumer '%s' compares fingerprints, but %s has no place for them: use"
+                                + " ClaimTable.withFingerprintColumn(\"fingerprint\")")
+                        .formatted(consumer, kept));
+        if (kept.followSource()) {
+            requireSourcesOrder(kept);
         }
         return new IdempotentConsumer<>(
                 settings,
                 connections,
-                claims,
-                new Identify<>(consumer, idOf, orderOf, claims.followSource()),
-                theEffect,
+                kept,
+                new Identify<>(consumer, idOf, orderOf, kept.followSource(), fingerprint, sentAt),
+                theEffect.apply(kept),
                 recentKeys,
+                admission,
+                retention == null ? null : retention.kept(),
+                warnings(),
                 deadLetterTable,
                 health);
     }
 
+    private Admission admission() {
+        Duration window = redeliveryWindow;
+        if (window == null) {
+            that(
+                    sentAt == null,
+                    "consumer '%s' has sentAt, but no redeliveryWindow, beyond which a message is too old"
+                            .formatted(consumer));
+            return new Admission(null, Clock.systemUTC());
+        }
+        positive("redeliveryWindow", window);
+        if (retention != null) {
+            Duration least = window.plus(controlLimit).plus(timeLimit).plus(Admission.CLOCKS);
+            that(
+                    retention.kept().compareTo(least) >= 0,
+                    ("consumer '%s' has a redeliveryWindow of %s, but its claims are kept for %s: what comes again after that would be"
+                                    + " applied again. Keep them for %s at least: an attempt takes time, and clocks differ")
+                            .formatted(consumer, window, retention.kept(), least));
+        }
+        return new Admission(window, Clock.systemUTC());
+    }
+
+    private List<String> warnings() {
+        List<String> warnings = new ArrayList<>();
+        if (retention != null && redeliveryWindow == null) {
+            warnings.add("claims are removed after %s, and no redeliveryWindow says how long messages may come again"
+                    .formatted(retention.kept()));
+        }
+        if (retention != null && sentAt == null) {
+            warnings.add(
+                    "messages have no time (sentAt): one that comes again after its claim was removed, %s after it was made, is"
+                                    .formatted(retention.kept())
+                            + " applied again");
+        }
+        return warnings;
+    }
+
     /** With another order a later message could be claimed first, and the earlier one would then pass for a duplicate. */
-    private void requireSourcesOrder() {
+    private void requireSourcesOrder(Claims kept) {
         that(
                 idOf == null,
                 "consumer '%s' keeps its claims in %s, where a message is identified by its place in the source: use"
-                                .formatted(consumer, claims)
+                                .formatted(consumer, kept)
                         + " identifiedByMessageId() instead of identifiedBy(...)");
         that(
                 orderOf == null,
                 "consumer '%s' keeps its claims in %s, which needs the order of the source: leave out orderedBy(...)"
-                        .formatted(consumer, claims));
+                        .formatted(consumer, kept));
+        that(
+                retention == null && redeliveryWindow == null && sentAt == null,
+                ("consumer '%s' keeps its claims in %s, which are never removed: leave out retention(...), redeliveryWindow(...) and"
+                                + " sentAt(...)")
+                        .formatted(consumer, kept));
         that(
                 deadLetterTable == null,
                 ("consumer '%s' keeps its claims in %s, where a dead letter is passed for good: one in a deadLetterTable could not be"
                                 + " replayed. Leave dead letters to the source, whose replay makes them new messages")
-                        .formatted(consumer, claims));
+                        .formatted(consumer, kept));
     }
 }

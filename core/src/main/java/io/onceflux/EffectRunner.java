@@ -3,6 +3,7 @@ package io.onceflux;
 import io.onceflux.EffectClients.Lent;
 import io.onceflux.ThrownErrors.EffectErrorException;
 import java.util.List;
+import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -19,39 +20,105 @@ interface EffectRunner<T> {
      * Runs the effect of every message.
      *
      * @param culprit is told the message whose effect failed, where that can be known
+     * @return the outcomes, in the order of the messages
      */
-    Mono<Void> run(List<Message<T>> fresh, AttemptConnection connection, Consumer<Message<T>> culprit);
+    Mono<List<Outcome>> run(List<Message<T>> fresh, AttemptConnection connection, Consumer<Message<T>> culprit);
 
     /** One after the other, in the order of the messages. */
     static <T> EffectRunner<T> oneByOne(Effect<? super T> effect) {
-        return inTransaction((fresh, transaction, culprit) -> fresh.size() == 1
-                ? one(effect, fresh.get(0), transaction)
-                : Flux.fromIterable(fresh)
-                        .concatMap(message -> one(effect, message, transaction)
-                                .doOnError(error -> culprit.accept(message))
-                                .thenReturn(message))
-                        .count()
-                        .filter(count -> count == fresh.size())
-                        .switchIfEmpty(
-                                Mono.error(() -> new IllegalStateException("an effect ended without an outcome")))
-                        .then());
+        return inTransaction((fresh, transaction, culprit) -> inOrder(
+                fresh,
+                culprit,
+                message -> transaction
+                        .run(nameOf(message), db -> effect.apply(payload(message), db))
+                        .then(Mono.fromSupplier(() -> new Outcome.Applied(message.requireKey())))));
     }
 
-    private static <T> Mono<Void> one(Effect<? super T> effect, Message<T> message, EffectsTransaction transaction) {
-        return transaction.run(
-                () -> "the effect of " + message.key(),
-                db -> effect.apply(message.delivery().payload(), db));
+    /**
+     * One after the other, each with the outcome that its effect says.
+     *
+     * @param meaning of no row, asked in the same transaction
+     * @param undone whether what a message has written is rolled back where it affected no row. In a batch that is only possible if it
+     *     stands alone, which it is then made to
+     */
+    static <T> EffectRunner<T> conditional(
+            ConditionalEffect<? super T> effect,
+            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
+            boolean undone) {
+        return inTransaction((fresh, transaction, culprit) -> inOrder(fresh, culprit, message -> {
+            int before = transaction.connection().statements();
+            return transaction
+                    .<Number>run(nameOf(message), db -> effect.apply(payload(message), db))
+                    .map(Number::longValue)
+                    .reduce((first, second) -> {
+                        throw new IllegalStateException(
+                                "the conditional effect emitted several numbers: the statement that"
+                                        + " decides has one, and what depends on it goes into then(...)");
+                    })
+                    .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                            "the conditional effect emitted no number: it returns how many rows were affected")))
+                    .flatMap(rows -> {
+                        if (rows > 0) {
+                            return Mono.just(new Outcome.Applied(message.requireKey()));
+                        }
+                        boolean mayHaveWritten = transaction.connection().statements() - before > 1;
+                        return undone && mayHaveWritten && fresh.size() > 1
+                                ? Mono.error(new StandsAloneException())
+                                : meaningOf(message, meaning, transaction);
+                    });
+        }));
+    }
+
+    private static <T> Mono<Outcome> meaningOf(
+            Message<T> message,
+            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
+            EffectsTransaction transaction) {
+        return transaction
+                .run(nameOf(message), db -> meaning.apply(payload(message), db))
+                .next()
+                .switchIfEmpty(Mono.error(
+                        () -> new IllegalStateException("it was not said what it means that no row was affected")))
+                .map(said -> switch (said) {
+                    case DUPLICATE -> new Outcome.Duplicate(message.requireKey());
+                    case STALE -> new Outcome.Stale(message.requireKey());
+                    case FAILED -> throw new PermanentFailure("the effect affected no row");
+                    case AGAIN -> throw new AgainException();
+                });
+    }
+
+    private static <T> Mono<List<Outcome>> inOrder(
+            List<Message<T>> fresh, Consumer<Message<T>> culprit, Function<Message<T>, Mono<Outcome>> effect) {
+        if (fresh.size() == 1) {
+            return effect.apply(fresh.get(0)).map(List::of);
+        }
+        return Flux.fromIterable(fresh)
+                .concatMap(message -> effect.apply(message).doOnError(error -> culprit.accept(message)))
+                .collectList()
+                .doOnNext(outcomes -> {
+                    if (outcomes.size() != fresh.size()) {
+                        throw new IllegalStateException("an effect ended without an outcome");
+                    }
+                });
+    }
+
+    private static Supplier<String> nameOf(Message<?> message) {
+        return () -> "the effect of " + message.key();
+    }
+
+    private static <T> T payload(Message<T> message) {
+        return message.delivery().payload();
     }
 
     /** All at once. */
     static <T> EffectRunner<T> together(BatchEffect<T> effect) {
-        return inTransaction((fresh, transaction, culprit) -> transaction.run(
-                () -> fresh.size() == 1 ? "the effect of " + fresh.get(0).key() : "a batch effect",
-                db -> effect.apply(
-                        fresh.stream()
-                                .map(message -> message.delivery().payload())
-                                .toList(),
-                        db)));
+        return inTransaction((fresh, transaction, culprit) -> transaction
+                .run(
+                        fresh.size() == 1 ? nameOf(fresh.get(0)) : () -> "a batch effect",
+                        db -> effect.apply(
+                                fresh.stream().map(EffectRunner::payload).toList(), db))
+                .then(Mono.fromSupplier(() -> fresh.stream()
+                        .<Outcome>map(message -> new Outcome.Applied(message.requireKey()))
+                        .toList())));
     }
 
     private static <T> EffectRunner<T> inTransaction(EffectsOfMessages<T> effects) {
@@ -67,27 +134,27 @@ interface EffectRunner<T> {
     /** What runs in one transaction. */
     @FunctionalInterface
     interface EffectsOfMessages<T> {
-        Mono<Void> run(List<Message<T>> fresh, EffectsTransaction transaction, Consumer<Message<T>> culprit);
+        Mono<List<Outcome>> run(List<Message<T>> fresh, EffectsTransaction transaction, Consumer<Message<T>> culprit);
     }
 
     /** The transaction in which effects run. */
     record EffectsTransaction(AttemptConnection connection, Lent lent) {
 
         /** Runs one effect, which is given a client of its own. */
-        Mono<Void> run(Supplier<String> name, Function<DatabaseClient, @Nullable Publisher<?>> effect) {
-            return Mono.defer(() -> {
+        <V> Flux<V> run(
+                Supplier<String> name, Function<DatabaseClient, ? extends @Nullable Publisher<? extends V>> effect) {
+            return Flux.defer(() -> {
                 EffectConnection own = new EffectConnection(connection, name);
                 return connection
                         .thrownErrors()
-                        .guard(Flux.defer(() -> publisherOf(effect, lent.to(own))), () -> new Ending<>(own))
-                        .onErrorMap(Error.class, EffectErrorException::new)
-                        .then();
+                        .<V, V>guard(Flux.defer(() -> publisherOf(effect, lent.to(own))), () -> new Ending<>(own))
+                        .onErrorMap(Error.class, EffectErrorException::new);
             });
         }
 
-        private static Publisher<?> publisherOf(
-                Function<DatabaseClient, @Nullable Publisher<?>> effect, DatabaseClient client) {
-            Publisher<?> publisher = effect.apply(client);
+        private static <V> Publisher<? extends V> publisherOf(
+                Function<DatabaseClient, ? extends @Nullable Publisher<? extends V>> effect, DatabaseClient client) {
+            Publisher<? extends V> publisher = effect.apply(client);
             return publisher != null ? publisher : Mono.error(new NullPointerException("the effect returned null"));
         }
     }
@@ -108,6 +175,21 @@ interface EffectRunner<T> {
         @Override
         public void onCancel() {
             own.end();
+        }
+    }
+
+    /** The statement that decides saw something else than the look behind it. */
+    final class AgainException extends RuntimeException {
+        AgainException() {
+            super("what the statement decided on has changed meanwhile");
+        }
+    }
+
+    /** The effect affected no row after other statements, which cannot be rolled back without those of other messages. */
+    final class StandsAloneException extends RuntimeException {
+        StandsAloneException() {
+            super(
+                    "no row was affected, and what was written before is rolled back: the message is tried once more, alone");
         }
     }
 }

@@ -35,6 +35,8 @@ final class GuardedListener implements ConsumerListener {
     public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
         if (outcome instanceof Outcome.Failed failed) {
             log(() -> logGivenUp(delivery, failed.failure()));
+        } else if (outcome instanceof Outcome.Conflict conflict) {
+            log(() -> logGivenUp(delivery, conflict.failure()));
         }
         tell(listener -> listener.onOutcome(delivery, outcome, elapsed));
     }

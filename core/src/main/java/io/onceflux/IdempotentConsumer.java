@@ -39,6 +39,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final ConnectionFactory connections;
     private final Claims claims;
     private final Identify<T> identify;
+    private final @Nullable Duration claimsKept;
     private final HealthWatch health;
     private final GuardedListener calls;
     private final @Nullable TableDeadLetters deadLetters;
@@ -58,6 +59,9 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Identify<T> identify,
             EffectRunner<T> effect,
             @Nullable RecentKeys recentKeys,
+            Admission admission,
+            @Nullable Duration claimsKept,
+            List<String> warnings,
             @Nullable DeadLetterTable deadLetterTable,
             HealthWatch health) {
         this.health = health;
@@ -66,23 +70,30 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.connections = connections;
         this.claims = claims;
         this.identify = identify;
+        this.claimsKept = claimsKept;
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
         this.connectionsOfSource = transactions::withoutTransaction;
         this.deadLetters =
                 deadLetterTable == null ? null : new TableDeadLetters(deadLetterTable, transactions, settings);
-        this.startupCheck = new StartupCheck(settings, connections, transactions, claims, deadLetters, progress);
+        this.startupCheck =
+                new StartupCheck(settings, connections, transactions, claims, warnings, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout());
-        this.attempts = attempts(processOnce, progress, recentKeys);
+        ProcessOnce<T> processOnce =
+                new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), identify.takesFingerprints());
+        this.attempts = attempts(processOnce, progress, admission, recentKeys);
         // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
         this.replays = attempts(
-                processOnce, new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}), null);
+                processOnce,
+                new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}),
+                admission,
+                null);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
 
-    private Attempts<T> attempts(ProcessOnce<T> processOnce, Progress progress, @Nullable RecentKeys recentKeys) {
+    private Attempts<T> attempts(
+            ProcessOnce<T> processOnce, Progress progress, Admission admission, @Nullable RecentKeys recentKeys) {
         return new Attempts<>(
                 processOnce,
                 probe::answers,
@@ -91,6 +102,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 startupCheck::snapshotIsolation,
                 lifecycle,
                 identify.isOrdered(),
+                claims.areKept(),
+                admission,
                 recentKeys);
     }
 
@@ -166,6 +179,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 settings.failurePolicy().conflictTimeout().plus(settings.timeLimit()),
                 deadLetters != null,
                 claims,
+                claimsKept,
                 connectionsOfSource,
                 startupCheck.passed().then(Mono.defer(probe::untilAnswers)),
                 lifecycle.stopRequested(),
@@ -255,7 +269,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * @param messageId the message's id
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
      *     {@link IllegalStateException} without a transaction, because the claim would stand alone, where claims
-     *     {@linkplain Claims#followSource follow a source}, and after {@link #stop()}.
+     *     {@linkplain Claims#followSource follow a source} or {@linkplain Claims#areKept are not kept}, and after {@link #stop()}.
      */
     public Mono<Boolean> claimInTransaction(String messageId) {
         if (messageId == null) {
@@ -265,6 +279,10 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 .flatMap(inTransaction -> {
                     if (claims.followSource()) {
                         return Mono.error(comesFromNoSource("claimInTransaction"));
+                    }
+                    if (!claims.areKept()) {
+                        return Mono.error(new IllegalStateException("the consumer " + name()
+                                + " keeps no claims: its effect decides by itself whether it happens"));
                     }
                     if (!inTransaction) {
                         return Mono.error(

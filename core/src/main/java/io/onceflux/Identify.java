@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.time.Instant;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.function.Function;
@@ -12,17 +13,27 @@ final class Identify<T> {
     private final @Nullable Function<? super T, String> idOf;
     private final @Nullable Function<? super T, ?> orderOf;
     private final boolean followsSource;
+    private final @Nullable Fingerprint<T> fingerprint;
+    private final @Nullable Function<? super T, @Nullable Instant> sentAt;
 
-    /** @param followsSource whether each message, usable or not, has its place in the source's order */
+    /**
+     * @param followsSource whether each message, usable or not, has its place in the source's order
+     * @param fingerprint null if nobody asks for it
+     * @param sentAt null if nobody asks for it
+     */
     Identify(
             String consumer,
             @Nullable Function<? super T, String> idOf,
             @Nullable Function<? super T, ?> orderOf,
-            boolean followsSource) {
+            boolean followsSource,
+            @Nullable Fingerprint<T> fingerprint,
+            @Nullable Function<? super T, @Nullable Instant> sentAt) {
         this.consumer = consumer;
         this.idOf = idOf;
         this.orderOf = orderOf;
         this.followsSource = followsSource;
+        this.fingerprint = fingerprint;
+        this.sentAt = sentAt;
     }
 
     boolean followsSource() {
@@ -32,6 +43,10 @@ final class Identify<T> {
     /** Whether messages have an ordering key other than their id. */
     boolean isOrdered() {
         return orderOf != null;
+    }
+
+    boolean takesFingerprints() {
+        return fingerprint != null;
     }
 
     boolean takesIdsFromSource() {
@@ -48,10 +63,26 @@ final class Identify<T> {
             if (idOf != null) {
                 key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
             }
-            return new Message<>(delivery, key, null, orderOf(Objects.requireNonNull(key), delivery, payload));
+            int order = orderOf(Objects.requireNonNull(key), delivery, payload);
+            return new Message<>(delivery, key, null, order, fingerprintOf(delivery, payload), sentAt(payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, key, e, orderOfUnusable(delivery));
+            return new Message<>(delivery, key, e, orderOfUnusable(delivery), null, null);
         }
+    }
+
+    private @Nullable Long fingerprintOf(Delivery<T> delivery, T payload) {
+        return fingerprint == null ? null : fingerprint.of(delivery, payload);
+    }
+
+    private @Nullable Instant sentAt(T payload) {
+        if (sentAt == null) {
+            return null;
+        }
+        Instant sent = call("sentAt", sentAt, payload);
+        if (sent == null) {
+            throw new PermanentFailure("sentAt returned null for the message");
+        }
+        return sent;
     }
 
     private int orderOfUnusable(Delivery<T> delivery) {
@@ -84,7 +115,7 @@ final class Identify<T> {
         return spread(Arrays.deepHashCode(new Object[] {order}));
     }
 
-    private static <A, B> B call(String property, Function<A, B> users, A payload) {
+    static <A, B> B call(String property, Function<A, B> users, A payload) {
         try {
             return users.apply(payload);
         } catch (PermanentFailure e) {

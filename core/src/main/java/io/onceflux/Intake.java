@@ -23,6 +23,7 @@ import reactor.util.context.ContextView;
  * @param keepsDeadLetters whether it keeps dead letters itself, in a table: a source then needs no place for them
  * @param claims where it keeps its claims: a source may have a part in them, or refuse those that it does not fit; null for a
  *     subscriber that has none
+ * @param claimsKept how long it keeps a claim: what comes again later is applied again; null if it has not said so
  * @param connections of its database
  * @param ready completes when the consumer's database can be written to, and not before: a source waits for it before it
  *     subscribes again, so that an outage costs a message at most one delivery
@@ -40,6 +41,7 @@ public record Intake(
         Duration longestHold,
         boolean keepsDeadLetters,
         @Nullable Claims claims,
+        @Nullable Duration claimsKept,
         Connections connections,
         Mono<Void> ready,
         Mono<Void> stopRequested,
@@ -88,6 +90,7 @@ public record Intake(
             250,
             Duration.ZERO,
             false,
+            null,
             null,
             NONE,
             Mono.empty(),

@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.time.Instant;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -12,6 +13,8 @@ import org.slf4j.LoggerFactory;
  * @param key its key, or null if it has no usable one
  * @param unusable why it cannot be handled: no usable key, payload or lane; or null
  * @param order equal for messages with an equal ordering key; by it the lane is chosen
+ * @param fingerprint of what it says; null if unknown, or if nobody asks
+ * @param sentAt when it came to be, as its producer says; null if nobody asks
  * @param accounted whether the listener has been told what became of it
  * @param warned whether it has been logged that its source cannot say whether it is current
  */
@@ -20,13 +23,21 @@ record Message<T>(
         @Nullable MessageKey key,
         @Nullable Throwable unusable,
         int order,
+        @Nullable Long fingerprint,
+        @Nullable Instant sentAt,
         AtomicBoolean accounted,
         AtomicBoolean warned) {
 
     private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
 
-    Message(Delivery<T> delivery, @Nullable MessageKey key, @Nullable Throwable unusable, int order) {
-        this(delivery, key, unusable, order, new AtomicBoolean(), new AtomicBoolean());
+    Message(
+            Delivery<T> delivery,
+            @Nullable MessageKey key,
+            @Nullable Throwable unusable,
+            int order,
+            @Nullable Long fingerprint,
+            @Nullable Instant sentAt) {
+        this(delivery, key, unusable, order, fingerprint, sentAt, new AtomicBoolean(), new AtomicBoolean());
     }
 
     /** True once: for who tells the listener what became of the message, its outcome or that it is left to redelivery. */

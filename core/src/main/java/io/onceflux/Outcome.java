@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import java.time.Clock;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** What became of a message: a value, never an exception. */
@@ -41,8 +43,41 @@ public sealed interface Outcome {
         }
     }
 
-    /** Another message with the same key and another payload had been applied before; nothing ran. */
+    /**
+     * Another message with the same key and another fingerprint had been applied before ({@link ConsumerBuilder#fingerprintedBy}); nothing
+     * ran. It becomes a dead letter: one of the two should have had another key, or should not have been sent.
+     */
     record Conflict(MessageKey key, Failure failure) implements Outcome {
+
+        static Conflict of(MessageKey key) {
+            PermanentFailure cause =
+                    new PermanentFailure("another message with this id, but with other content, was applied before");
+            String reason = Objects.requireNonNull(cause.getMessage());
+            return new Conflict(
+                    key,
+                    new Failure(
+                            FailureKind.PERMANENT,
+                            key,
+                            reason,
+                            null,
+                            1,
+                            Clock.systemUTC().instant(),
+                            cause));
+        }
+
+        Conflict after(int attempts) {
+            return new Conflict(
+                    key,
+                    new Failure(
+                            failure.kind(),
+                            key,
+                            failure.reason(),
+                            failure.sqlState(),
+                            attempts,
+                            failure.time(),
+                            failure.cause()));
+        }
+
         @Override
         public Settlement settlement() {
             return Settlement.deadLetter(key.consumer(), failure);

@@ -1,14 +1,19 @@
 package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
+import io.onceflux.Claims.Claimed;
 import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /** Claims and effects in one transaction: the claims first, an effect only where the claim is fresh. */
@@ -18,12 +23,19 @@ final class ProcessOnce<T> {
     private final Claims claims;
     private final EffectRunner<T> effects;
     private final Duration lockTimeout;
+    private final boolean withFingerprints;
 
-    ProcessOnce(Transactions transactions, Claims claims, EffectRunner<T> effects, Duration lockTimeout) {
+    ProcessOnce(
+            Transactions transactions,
+            Claims claims,
+            EffectRunner<T> effects,
+            Duration lockTimeout,
+            boolean withFingerprints) {
         this.transactions = transactions;
         this.claims = claims;
         this.effects = effects;
         this.lockTimeout = lockTimeout;
+        this.withFingerprints = withFingerprints;
     }
 
     /**
@@ -36,28 +48,42 @@ final class ProcessOnce<T> {
      */
     Mono<List<Outcome>> attempt(
             List<Message<T>> messages, Duration timeLimit, BooleanSupplier mayCommit, Consumer<Message<T>> culprit) {
-        List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
         AtomicBoolean claimed = new AtomicBoolean();
-        return transactions.inTransaction(connection -> Limits.within(
-                        timeLimit,
-                        claims.claim(connection, keys, lockTimeout)
-                                .onErrorMap(this::claimFailed)
-                                .flatMap(fresh -> {
-                                    claimed.set(true);
-                                    return effects(messages, fresh, connection, culprit);
-                                }))
-                .onErrorMap(LimitPassedException.class, e -> {
-                    if (connection.waitsForBegin()) {
-                        return new NoConnectionException(e);
-                    }
-                    TimeLimitException passed = new TimeLimitException(timeLimit);
-                    return claimed.get() ? passed : claimFailed(passed);
-                })
-                .doOnNext(outcomes -> {
-                    if (!mayCommit.getAsBoolean()) {
-                        throw new TimeLimitException(timeLimit);
-                    }
-                }));
+        return transactions
+                .inTransaction(connection -> Limits.within(
+                                timeLimit,
+                                claim(messages, connection)
+                                        .onErrorMap(this::claimFailed)
+                                        .flatMap(became -> {
+                                            claimed.set(true);
+                                            return effects(messages, became, connection, culprit);
+                                        }))
+                        .onErrorMap(LimitPassedException.class, e -> {
+                            if (connection.waitsForBegin()) {
+                                return new NoConnectionException(e);
+                            }
+                            TimeLimitException passed = new TimeLimitException(timeLimit);
+                            return claimed.get() ? passed : claimFailed(passed);
+                        })
+                        .doOnNext(outcomes -> {
+                            if (!mayCommit.getAsBoolean()) {
+                                throw new TimeLimitException(timeLimit);
+                            }
+                            if (!claims.areKept() && outcomes.stream().noneMatch(Outcome.Applied.class::isInstance)) {
+                                throw new NothingAppliedException(outcomes);
+                            }
+                        }))
+                .onErrorResume(NothingAppliedException.class, nothing -> Mono.just(nothing.outcomes));
+    }
+
+    private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
+        if (withFingerprints) {
+            Map<MessageKey, @Nullable Long> fingerprints = new LinkedHashMap<>();
+            messages.forEach(message -> fingerprints.put(message.requireKey(), message.fingerprint()));
+            return claims.claimWithFingerprints(connection, fingerprints, lockTimeout);
+        }
+        List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
+        return claims.claim(connection, keys, lockTimeout).map(fresh -> new Claimed(fresh, Set.of()));
     }
 
     /** Claims that follow their source have a row for many messages: that somebody has it says nothing about this one. */
@@ -68,24 +94,34 @@ final class ProcessOnce<T> {
     }
 
     private Mono<List<Outcome>> effects(
-            List<Message<T>> messages,
-            Set<MessageKey> freshKeys,
-            AttemptConnection connection,
-            Consumer<Message<T>> culprit) {
+            List<Message<T>> messages, Claimed claimed, AttemptConnection connection, Consumer<Message<T>> culprit) {
         List<Message<T>> fresh = new ArrayList<>(messages.size());
+        for (Message<T> message : messages) {
+            if (claimed.fresh().contains(message.requireKey())) {
+                fresh.add(message);
+            }
+        }
+        if (fresh.isEmpty()) {
+            return Mono.just(withOthers(messages, claimed, List.of()));
+        }
+        return effects.run(fresh, connection, culprit)
+                .map(outcomes -> fresh.size() == messages.size() ? outcomes : withOthers(messages, claimed, outcomes));
+    }
+
+    private static <T> List<Outcome> withOthers(List<Message<T>> messages, Claimed claimed, List<Outcome> ofFresh) {
+        Iterator<Outcome> next = ofFresh.iterator();
         List<Outcome> outcomes = new ArrayList<>(messages.size());
         for (Message<T> message : messages) {
             MessageKey key = message.requireKey();
-            if (freshKeys.contains(key)) {
-                fresh.add(message);
-                outcomes.add(new Outcome.Applied(key));
+            if (claimed.fresh().contains(key)) {
+                outcomes.add(next.next());
+            } else if (claimed.conflicting().contains(key)) {
+                outcomes.add(Outcome.Conflict.of(key));
             } else {
                 outcomes.add(new Outcome.Duplicate(key));
             }
         }
-        return fresh.isEmpty()
-                ? Mono.just(outcomes)
-                : effects.run(fresh, connection, culprit).thenReturn(outcomes);
+        return outcomes;
     }
 
     /** The claim failed, so the effect had no part in it. */
@@ -99,6 +135,16 @@ final class ProcessOnce<T> {
     static final class ClaimHeldException extends RuntimeException {
         ClaimHeldException(Throwable cause) {
             super("the claim is held by another transaction: " + Causes.messageOf(cause), cause);
+        }
+    }
+
+    /** There is nothing to commit: whatever was written before it was found out that nothing happens is rolled back. */
+    private static final class NothingAppliedException extends RuntimeException {
+        private final transient List<Outcome> outcomes;
+
+        NothingAppliedException(List<Outcome> outcomes) {
+            super("nothing was applied", null, false, false);
+            this.outcomes = outcomes;
         }
     }
 

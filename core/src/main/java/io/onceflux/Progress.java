@@ -18,6 +18,7 @@ final class Progress {
     private final AtomicLong commits = new AtomicLong();
     private final AtomicLong effects = new AtomicLong();
     private final AtomicInteger unusable = new AtomicInteger();
+    private final AtomicInteger tooOld = new AtomicInteger();
     private final FailedAlike failedAlike;
     private final HeldNow heldNow;
 
@@ -47,6 +48,7 @@ final class Progress {
     void applied() {
         effects.incrementAndGet();
         unusable.set(0);
+        tooOld.set(0);
         failedAlike.clear();
         heldNow.allIsOver();
     }
@@ -84,6 +86,16 @@ final class Progress {
      */
     boolean isOneOfMany(MessageKey key, FailureKind kind, Throwable error) {
         return failedAlike.isOneTooMany(key, kind, error);
+    }
+
+    /** Notes that a message is too old; many in a row are worth a word, too. */
+    void tooOld(String reason) {
+        if (tooOld.incrementAndGet() == alarmAfter) {
+            listener.onWarning(
+                    ("%d messages in a row were older than the redelivery window, and became dead letters: sentAt, or a clock, may be"
+                                    + " wrong, or the backlog longer than the window. The last one: %s")
+                            .formatted(alarmAfter, reason));
+        }
     }
 
     /** Notes that a message has no usable key or payload; many in a row are worth a word, once until an effect commits. */

@@ -22,7 +22,9 @@ import java.util.concurrent.atomic.LongAdder;
  */
 public final class RecentKeys {
 
-    private final Cache<MessageKey, Boolean> keys;
+    private static final Object NO_FINGERPRINT = new Object();
+
+    private final Cache<MessageKey, Object> keys;
     private final Duration timeToLive;
     private final LongAdder hits = new LongAdder();
 
@@ -55,17 +57,21 @@ public final class RecentKeys {
         }
     }
 
-    boolean contains(MessageKey key) {
-        boolean known = keys.getIfPresent(key) != null;
-        if (known) {
-            hits.increment();
+    /** Whether it is a duplicate; what has another fingerprint than is remembered is for the database to look at. */
+    boolean knows(Message<?> message) {
+        Object remembered = keys.getIfPresent(message.requireKey());
+        Long fingerprint = message.fingerprint();
+        if (remembered == null || (fingerprint != null && !remembered.equals(fingerprint))) {
+            return false;
         }
-        return known;
+        hits.increment();
+        return true;
     }
 
     /** Its effect is committed. */
-    void remember(MessageKey key) {
-        keys.put(key, true);
+    void remember(Message<?> message) {
+        Long fingerprint = message.fingerprint();
+        keys.put(message.requireKey(), fingerprint == null ? NO_FINGERPRINT : fingerprint);
     }
 
     /** Forgets a key, so that the database is asked again. For who has deleted its claim on purpose; on every instance. */

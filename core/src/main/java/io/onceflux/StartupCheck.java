@@ -6,6 +6,7 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.R2dbcException;
 import java.time.Duration;
+import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -20,19 +21,23 @@ final class StartupCheck {
     private final ConnectionFactory users;
     private final Transactions transactions;
     private final Claims claims;
+    private final List<String> warnings;
     private final @Nullable TableDeadLetters deadLetters;
     private final Progress progress;
     private final Mono<Boolean> passed;
     private volatile boolean tableFit;
     private volatile boolean snapshotIsolation;
 
+    /** @param warnings about the settings, to be told with those about the database */
     StartupCheck(
             Settings settings,
             ConnectionFactory users,
             Transactions transactions,
             Claims claims,
+            List<String> warnings,
             @Nullable TableDeadLetters deadLetters,
             Progress progress) {
+        this.warnings = warnings;
         this.deadLetters = deadLetters;
         this.settings = settings;
         this.users = users;
@@ -128,7 +133,8 @@ final class StartupCheck {
     private Mono<Void> lookAtDatabase() {
         return transactions
                 .withoutTransaction(connection -> claims.verify(connection, settings.consumer())
-                        .doOnNext(warnings -> warnings.forEach(settings.listener()::onWarning))
+                        .doOnNext(ofDatabase -> ofDatabase.forEach(settings.listener()::onWarning))
+                        .doOnNext(ofDatabase -> warnings.forEach(settings.listener()::onWarning))
                         .then(Server.usesSnapshots(connection)))
                 .doOnNext(serverDoes -> snapshotIsolation = switch (settings.isolation()) {
                     case DEFAULT -> serverDoes;

@@ -30,6 +30,8 @@ final class StatementGate {
 
     private final ThrownErrors thrown;
 
+    private final AtomicInteger statements = new AtomicInteger();
+
     private volatile boolean cutUnanswered;
 
     StatementGate(ThrownErrors thrown) {
@@ -57,6 +59,11 @@ final class StatementGate {
         });
     }
 
+    /** How many statements have passed until now. */
+    int statements() {
+        return statements.get();
+    }
+
     /** Closes the gate; true if what is sent now comes after every statement that passed it. */
     boolean close() {
         int before = underWay.getAndUpdate(count -> count | CLOSED) & ~CLOSED;
@@ -69,6 +76,7 @@ final class StatementGate {
             if (!statement.enter()) {
                 throw closed();
             }
+            statements.incrementAndGet();
             return statement;
         });
     }

@@ -6,6 +6,8 @@ import io.onceflux.postgres.UnfitTableException;
 import io.onceflux.postgres.UnstorableIdException;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -65,9 +67,43 @@ final class TableClaims implements Claims {
                 inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin()
                         ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, ids, lockTimeout)
                         : usable.claim(inTransaction, consumer, ids, lockTimeout);
-        return claim.map(fresh ->
-                        keys.stream().filter(key -> fresh.contains(key.id())).collect(Collectors.toUnmodifiableSet()))
+        return claim.map(fresh -> keysOf(keys, fresh))
                 .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+    }
+
+    @Override
+    public boolean keepFingerprints() {
+        return table.hasFingerprints();
+    }
+
+    @Override
+    public Mono<Claimed> claimWithFingerprints(
+            Connection inTransaction, Map<MessageKey, @Nullable Long> fingerprints, Duration lockTimeout) {
+        CheckedClaimTable usable = checked;
+        if (usable == null) {
+            return Mono.error(new IllegalStateException("the claim table has not been verified"));
+        }
+        String consumer = fingerprints.keySet().iterator().next().consumer();
+        Map<String, @Nullable Long> byId = new LinkedHashMap<>();
+        fingerprints.forEach((key, fingerprint) -> byId.put(key.id(), fingerprint));
+        Mono<Set<String>> claim =
+                inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin()
+                        ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, byId, lockTimeout)
+                        : usable.claim(inTransaction, consumer, byId, lockTimeout);
+        return claim.flatMap(fresh -> usable.conflicting(inTransaction, consumer, without(byId, fresh))
+                        .map(conflicting -> new Claimed(
+                                keysOf(fingerprints.keySet(), fresh), keysOf(fingerprints.keySet(), conflicting))))
+                .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+    }
+
+    private static Map<String, @Nullable Long> without(Map<String, @Nullable Long> all, Set<String> those) {
+        Map<String, @Nullable Long> others = new LinkedHashMap<>(all);
+        others.keySet().removeAll(those);
+        return others;
+    }
+
+    private static Set<MessageKey> keysOf(Collection<MessageKey> keys, Set<String> ids) {
+        return keys.stream().filter(key -> ids.contains(key.id())).collect(Collectors.toUnmodifiableSet());
     }
 
     @Override

@@ -23,8 +23,8 @@ final class ThrownErrors {
     private final Sinks.Empty<Void> caught = Sinks.unsafe().empty();
 
     /** The same work, which fails as soon as something is thrown at a guarded publisher. */
-    Mono<Void> watch(Mono<Void> work) {
-        return Mono.firstWithSignal(caught.asMono(), work);
+    <V> Mono<V> watch(Mono<V> work) {
+        return Mono.firstWithSignal(caught.asMono().then(Mono.never()), work);
     }
 
     /**

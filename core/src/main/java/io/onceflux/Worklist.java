@@ -7,6 +7,7 @@ import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +17,8 @@ import org.jspecify.annotations.Nullable;
  * order of their messages; one that has to wait is passed by those with other ordering keys. An unusable message is a part of
  * its own, behind those before it that have its ordering key.
  *
- * <p>Copies of a message are not attempted: they share what becomes of it.
+ * <p>Copies of a message are not attempted: they share what becomes of it. What has its key and another fingerprint is a part of its own,
+ * behind it.
  */
 final class Worklist<T> {
 
@@ -40,18 +42,19 @@ final class Worklist<T> {
 
     private final Function<List<Message<T>>, Judge> judges;
     private final List<Part<T>> parts = new ArrayList<>();
-    private final Map<MessageKey, List<Message<T>>> copies;
+    private final IdentityHashMap<Message<T>, List<Message<T>>> copies = new IdentityHashMap<>();
 
-    /** @param judges makes the judge of messages that are attempted together for the first time */
-    Worklist(List<Message<T>> messages, Function<List<Message<T>>, Judge> judges) {
+    /**
+     * @param copiesShare whether messages with a key that another has before them are copies of it
+     * @param judges makes the judge of messages that are attempted together for the first time
+     */
+    Worklist(List<Message<T>> messages, boolean copiesShare, Function<List<Message<T>>, Judge> judges) {
         this.judges = judges;
         if (messages.size() == 1) {
-            this.copies = Map.of();
             add(messages);
             return;
         }
-        this.copies = new HashMap<>();
-        Set<MessageKey> seen = new HashSet<>(2 * messages.size());
+        Map<MessageKey, Message<T>> firsts = new HashMap<>(2 * messages.size());
         List<Message<T>> usable = new ArrayList<>(messages.size());
         for (Message<T> message : messages) {
             MessageKey key = message.key();
@@ -63,10 +66,17 @@ final class Worklist<T> {
                 add(List.of(message));
                 continue;
             }
-            if (seen.add(key)) {
+            Message<T> first = copiesShare ? firsts.putIfAbsent(key, message) : null;
+            if (first == null) {
                 usable.add(message);
-            } else {
-                copies.computeIfAbsent(key, of -> new ArrayList<>()).add(message);
+            } else if (Objects.equals(message.fingerprint(), first.fingerprint())) {
+                copies.computeIfAbsent(first, of -> new ArrayList<>()).add(message);
+            } else { // Which of them is the message, the claim says.
+                if (!usable.isEmpty()) {
+                    add(usable);
+                    usable = new ArrayList<>();
+                }
+                add(List.of(message));
             }
         }
         if (!usable.isEmpty()) {
@@ -108,8 +118,7 @@ final class Worklist<T> {
     }
 
     List<Message<T>> copiesOf(Message<T> message) {
-        MessageKey key = message.key();
-        return key == null || message.unusable() != null ? List.of() : copies.getOrDefault(key, List.of());
+        return copies.isEmpty() ? List.of() : copies.getOrDefault(message, List.of());
     }
 
     /** Takes a part off the list, as its messages have their outcome. */
@@ -200,8 +209,12 @@ final class Worklist<T> {
         return List.of(messages.subList(0, size / 2), messages.subList(size / 2, size));
     }
 
+    @SuppressWarnings("ReferenceEquality") // Equality would ask the source's deliveries.
     private static <T> List<List<Message<T>>> around(Message<T> failed, List<Message<T>> messages) {
-        int at = messages.stream().map(Message::key).toList().indexOf(failed.key());
+        int at = 0;
+        while (messages.get(at) != failed) { // Not by key: others may have it, where claims are not kept.
+            at++;
+        }
         return List.of(
                 messages.subList(0, at), messages.subList(at, at + 1), messages.subList(at + 1, messages.size()));
     }

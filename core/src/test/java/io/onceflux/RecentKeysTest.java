@@ -167,16 +167,20 @@ class RecentKeysTest {
         assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Applied.class);
 
         RecentKeys brief = RecentKeys.of(10, Duration.ofMillis(1));
-        MessageKey key = MessageKey.of("loyalty", "1");
-        brief.remember(key);
-        await().until(() -> !brief.contains(key));
+        Message<Order> message = message("1");
+        brief.remember(message);
+        await().until(() -> !brief.knows(message));
+    }
+
+    private static Message<Order> message(String id) {
+        return new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, null, null);
     }
 
     @Test
     void theNumberOfKeysIsBounded() {
         RecentKeys few = RecentKeys.of(100, Duration.ofHours(1));
         for (int i = 0; i < 100_000; i++) {
-            few.remember(MessageKey.of("loyalty", "m" + i));
+            few.remember(message("m" + i));
         }
         assertThat(few.toString()).startsWith("RecentKeys[about 100 keys");
         assertThatThrownBy(() -> RecentKeys.of(0, Duration.ofHours(1)))

@@ -66,7 +66,7 @@ class StartupTest {
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
-            no_index    | (consumer text, message_key text, processed_at timestamptz)  |  | has no unique index on exactly ("consumer", "message_key"), so the same message could be claimed twice. Add one: CREATE UNIQUE INDEX ON "no_index" ("consumer", "message_key");
+            no_index    | (consumer text, message_key text, processed_at timestamptz)  |  | has no unique index on exactly ("consumer", "message_key"), so the same message could be applied twice. Add one: CREATE UNIQUE INDEX ON "no_index" ("consumer", "message_key");
             too_wide    | (consumer text, message_key text, processed_at timestamptz, PRIMARY KEY (consumer, message_key, processed_at))  |  | has no unique index on exactly
             too_narrow  | (consumer text, message_key text UNIQUE, processed_at timestamptz)  |  | has no unique index on exactly
             partial     | (consumer text, message_key text, processed_at timestamptz) | CREATE UNIQUE INDEX ON partial (consumer, message_key) WHERE consumer <> 'x' | on ("consumer", "message_key") is partial, deferrable or invalid; it must be none of these.

@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -26,9 +27,9 @@ public final class CheckedClaimTable {
     private final int longestConsumer;
     private final String identity;
     private final List<String> warnings;
-    private final String claimSql;
     private final boolean tellsTransactions;
-    private final String claimIfMarkedSql;
+    private final ClaimSql withoutFingerprints;
+    private final ClaimSql withFingerprints;
 
     /**
      * @param longestId how many characters the key column holds
@@ -49,9 +50,18 @@ public final class CheckedClaimTable {
         this.longestConsumer = longestConsumer;
         this.identity = identity;
         this.warnings = List.copyOf(warnings);
-        this.claimSql = ClaimTableSql.claim(table, keyType);
         this.tellsTransactions = tellsTransactions;
-        this.claimIfMarkedSql = ClaimTableSql.claimIfMarked(table, keyType);
+        this.withoutFingerprints = ClaimSql.of(table, keyType, false);
+        this.withFingerprints = ClaimSql.of(table, keyType, table.hasFingerprints());
+    }
+
+    /** The statement that claims, in a transaction that is under way and behind BEGIN. */
+    private record ClaimSql(String inTransaction, String behindBegin) {
+        static ClaimSql of(ClaimTable table, KeyType type, boolean withFingerprints) {
+            return new ClaimSql(
+                    ClaimTableSql.claim(table, type, withFingerprints),
+                    ClaimTableSql.claimIfMarked(table, type, withFingerprints));
+        }
     }
 
     /** Identifies the table in its database system; the same whichever way the table is named. */
@@ -100,7 +110,8 @@ public final class CheckedClaimTable {
      */
     public Mono<Set<String>> claim(
             Connection inTransaction, String consumer, Collection<String> ids, Duration lockTimeout) {
-        return claim(claimSql, inTransaction, consumer, ids, lockTimeout);
+        return Mono.defer(() ->
+                claim(withoutFingerprints.inTransaction, inTransaction, consumer, canonical(ids), null, lockTimeout));
     }
 
     /** Whether {@link #claimTogetherWithBegin} can be used: not where every transaction is DEFERRABLE by default. */
@@ -116,26 +127,104 @@ public final class CheckedClaimTable {
      */
     public Mono<Set<String>> claimTogetherWithBegin(
             Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
-        return claim(claimIfMarkedSql, connection, consumer, ids, lockTimeout);
+        return Mono.defer(
+                () -> claim(withoutFingerprints.behindBegin, connection, consumer, canonical(ids), null, lockTimeout));
+    }
+
+    /**
+     * The same as {@link #claim(Connection, String, Collection, Duration)}, with fingerprints; the table has a column for them.
+     *
+     * @param fingerprints by id; null where there is none
+     */
+    public Mono<Set<String>> claim(
+            Connection inTransaction, String consumer, Map<String, @Nullable Long> fingerprints, Duration lockTimeout) {
+        return claim(withFingerprints.inTransaction, inTransaction, consumer, fingerprints, lockTimeout);
+    }
+
+    /** The same, behind BEGIN, as {@link #claimTogetherWithBegin(Connection, String, Collection, Duration)}. */
+    public Mono<Set<String>> claimTogetherWithBegin(
+            Connection connection, String consumer, Map<String, @Nullable Long> fingerprints, Duration lockTimeout) {
+        return claim(withFingerprints.behindBegin, connection, consumer, fingerprints, lockTimeout);
+    }
+
+    /**
+     * Which of these ids, which were not fresh, are claimed with another fingerprint. One that is null, here or there, equals any.
+     *
+     * @param inTransaction the transaction in which they were claimed in vain
+     */
+    public Mono<Set<String>> conflicting(
+            Connection inTransaction, String consumer, Map<String, @Nullable Long> fingerprints) {
+        List<String> asked = fingerprints.keySet().stream()
+                .filter(id -> fingerprints.get(id) != null)
+                .toList();
+        if (asked.isEmpty()) {
+            return Mono.just(Set.of());
+        }
+        String[] ids = asked.stream().map(this::storable).distinct().toArray(String[]::new);
+        Object[] values = hasOneColumnKey() ? new Object[] {ids} : new Object[] {ids, consumer};
+        return Queries.rows(
+                        inTransaction,
+                        ClaimTableSql.fingerprints(table, keyType),
+                        row -> Map.entry(
+                                Objects.requireNonNull(row.get(0, String.class)),
+                                Objects.requireNonNull(row.get(1, Long.class))),
+                        values)
+                .collectMap(Map.Entry::getKey, Map.Entry::getValue)
+                .map(stored -> asked.stream()
+                        .filter(id -> {
+                            Long of = stored.get(storable(id));
+                            return of != null && !of.equals(fingerprints.get(id));
+                        })
+                        .collect(Collectors.toUnmodifiableSet()));
     }
 
     private Mono<Set<String>> claim(
-            String sql, Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
+            String sql,
+            Connection connection,
+            String consumer,
+            Map<String, @Nullable Long> fingerprints,
+            Duration lockTimeout) {
         return Mono.defer(() -> {
-            Map<String, String> idByCanonical = new TreeMap<>();
-            ids.forEach(id -> idByCanonical.putIfAbsent(storable(id), id));
-            Statement statement = connection
-                    .createStatement(sql)
-                    .bind(0, idByCanonical.keySet().toArray(String[]::new))
-                    .bind(1, Long.toString(lockTimeout.toMillis()));
-            if (!hasOneColumnKey()) {
-                statement.bind(2, consumer);
-            }
-            return Flux.from(statement.execute())
-                    .concatMap(result -> result.map((row, metadata) -> fresh(row, idByCanonical)), 0)
-                    .single()
-                    .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
+            Map<String, String> idByCanonical = canonical(fingerprints.keySet());
+            @Nullable
+            Long[] inOrder =
+                    idByCanonical.values().stream().map(fingerprints::get).toArray(Long[]::new);
+            return claim(sql, connection, consumer, idByCanonical, inOrder, lockTimeout);
         });
+    }
+
+    private Mono<Set<String>> claim(
+            String sql,
+            Connection connection,
+            String consumer,
+            Map<String, String> idByCanonical,
+            @Nullable Long @Nullable [] fingerprints,
+            Duration lockTimeout) {
+        Statement statement = connection
+                .createStatement(sql)
+                .bind(0, ids(idByCanonical))
+                .bind(1, Long.toString(lockTimeout.toMillis()));
+        if (!hasOneColumnKey()) {
+            statement.bind(2, consumer);
+        }
+        if (fingerprints != null) {
+            statement.bind(hasOneColumnKey() ? 2 : 3, fingerprints);
+        }
+        return Flux.from(statement.execute())
+                .concatMap(result -> result.map((row, metadata) -> fresh(row, idByCanonical)), 0)
+                .single()
+                .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
+    }
+
+    private static String[] ids(Map<String, String> idByCanonical) {
+        return idByCanonical.keySet().toArray(String[]::new);
+    }
+
+    /** The ids by what is stored of them, in the order of that: one for all who claim. */
+    private Map<String, String> canonical(Collection<String> ids) {
+        Map<String, String> idByCanonical = new TreeMap<>();
+        ids.forEach(id -> idByCanonical.putIfAbsent(storable(id), id));
+        return idByCanonical;
     }
 
     /** PostgreSQL refuses what is too long for a column, except for blanks, which it cuts without an error. */

@@ -26,18 +26,21 @@ public final class ClaimTable {
     private final @Nullable Identifier consumerColumn;
     private final Identifier keyColumn;
     private final @Nullable Identifier processedAtColumn;
+    private final @Nullable Identifier fingerprintColumn;
 
     private ClaimTable(
             @Nullable Identifier schema,
             Identifier table,
             @Nullable Identifier consumerColumn,
             Identifier keyColumn,
-            @Nullable Identifier processedAtColumn) {
+            @Nullable Identifier processedAtColumn,
+            @Nullable Identifier fingerprintColumn) {
         this.schema = schema;
         this.table = table;
         this.consumerColumn = consumerColumn;
         this.keyColumn = keyColumn;
         this.processedAtColumn = processedAtColumn;
+        this.fingerprintColumn = fingerprintColumn;
     }
 
     /** The default table, found through the connection's search path. */
@@ -52,22 +55,25 @@ public final class ClaimTable {
                 new Identifier(table),
                 new Identifier("consumer"),
                 new Identifier("message_key"),
-                new Identifier("processed_at"));
+                new Identifier("processed_at"),
+                null);
     }
 
     /** This table in a schema; without one, the connection's search path finds it. */
     public ClaimTable inSchema(String name) {
-        return new ClaimTable(new Identifier(name), table, consumerColumn, keyColumn, processedAtColumn);
+        return new ClaimTable(
+                new Identifier(name), table, consumerColumn, keyColumn, processedAtColumn, fingerprintColumn);
     }
 
     /** This table with another name of the column for the consumer. */
     public ClaimTable withConsumerColumn(String name) {
-        return new ClaimTable(schema, table, new Identifier(name), keyColumn, processedAtColumn);
+        return new ClaimTable(schema, table, new Identifier(name), keyColumn, processedAtColumn, fingerprintColumn);
     }
 
     /** This table with another name of the column for the message's key. */
     public ClaimTable withKeyColumn(String name) {
-        return new ClaimTable(schema, table, consumerColumn, new Identifier(name), processedAtColumn);
+        return new ClaimTable(
+                schema, table, consumerColumn, new Identifier(name), processedAtColumn, fingerprintColumn);
     }
 
     /**
@@ -75,17 +81,30 @@ public final class ClaimTable {
      * take the first one's claims for its own, and is refused where it can be seen, which is within one process.
      */
     public ClaimTable withOneColumnKey(String name) {
-        return new ClaimTable(schema, table, null, new Identifier(name), processedAtColumn);
+        return new ClaimTable(schema, table, null, new Identifier(name), processedAtColumn, fingerprintColumn);
     }
 
     /** This table with another name of the column for the time of the claim. */
     public ClaimTable withProcessedAtColumn(String name) {
-        return new ClaimTable(schema, table, consumerColumn, keyColumn, new Identifier(name));
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, new Identifier(name), fingerprintColumn);
     }
 
     /** This table without a column for the time of the claim. Old claims can then not be found and removed. */
     public ClaimTable withoutProcessedAt() {
-        return new ClaimTable(schema, table, consumerColumn, keyColumn, null);
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, null, fingerprintColumn);
+    }
+
+    /**
+     * This table with a column of type bigint for the fingerprint of a message's content ({@code ConsumerBuilder.fingerprintedBy}). Claims
+     * that are made without one have null. Default: none.
+     */
+    public ClaimTable withFingerprintColumn(String name) {
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, processedAtColumn, new Identifier(name));
+    }
+
+    /** Whether there is a column for fingerprints. */
+    public boolean hasFingerprints() {
+        return fingerprintColumn != null;
     }
 
     /** SQL that creates the table if it is not there; may be run again, or copied into a Flyway or Liquibase migration. */
@@ -133,6 +152,11 @@ public final class ClaimTable {
     @Nullable
     Identifier processedAtColumn() {
         return processedAtColumn;
+    }
+
+    @Nullable
+    Identifier fingerprintColumn() {
+        return fingerprintColumn;
     }
 
     /** The columns that must be unique together. */

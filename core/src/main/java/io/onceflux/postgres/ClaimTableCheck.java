@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /** Looks in the catalogue whether a claim table is there, can be written to, and makes its keys unique. */
@@ -33,16 +32,6 @@ final class ClaimTableCheck {
                    attnotnull AND NOT atthasdef AND attidentity = '' AS needs_value
             FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped""";
 
-    private static final String UNIQUE_INDEXES = """
-            SELECT ARRAY(SELECT a.attname::text
-                         FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, n)
-                         LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-                         WHERE k.n <= i.indnkeyatts) AS columns,
-                   i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AS whole,
-                   EXISTS (SELECT FROM unnest(i.indcollation::oid[]) AS c (oid) JOIN pg_collation p ON p.oid = c.oid
-                           WHERE NOT p.collisdeterministic) AS fuzzy
-            FROM pg_index i WHERE i.indrelid = $1::oid AND i.indisunique""";
-
     private final ClaimTable table;
 
     ClaimTableCheck(ClaimTable table) {
@@ -61,14 +50,13 @@ final class ClaimTableCheck {
                     return Mono.zip(
                                     Queries.rows(connection, COLUMNS, Column::read, found.oid)
                                             .collectList(),
-                                    Queries.rows(connection, UNIQUE_INDEXES, Index::read, found.oid)
-                                            .collectList(),
+                                    UniqueIndex.of(connection, found.oid),
                                     Server.warnings(connection))
                             .map(found3 -> fit(found, found3.getT1(), found3.getT2(), found3.getT3()));
                 });
     }
 
-    private CheckedClaimTable fit(Found found, List<Column> columns, List<Index> indexes, List<String> ofServer) {
+    private CheckedClaimTable fit(Found found, List<Column> columns, List<UniqueIndex> indexes, List<String> ofServer) {
         Identifier consumer = table.consumerColumn();
         if (consumer != null) {
             requireText(columns, consumer);
@@ -82,6 +70,7 @@ final class ClaimTableCheck {
         if (processedAt != null) {
             column(columns, processedAt);
         }
+        requireFingerprint(columns);
         requireNoOtherValues(columns);
         requireUnique(indexes);
         // With its schema: an effect may change the search path, and the change stays on the pooled connection.
@@ -113,6 +102,25 @@ final class ClaimTableCheck {
         }
     }
 
+    private void requireFingerprint(List<Column> columns) {
+        Identifier fingerprint = table.fingerprintColumn();
+        if (fingerprint == null) {
+            return;
+        }
+        List<Column> found = columns.stream()
+                .filter(column -> column.name.equals(fingerprint.name()))
+                .toList();
+        if (found.isEmpty()) {
+            throw unfit("Table %s has no column %s for fingerprints. Add it: ALTER TABLE %s ADD COLUMN %s bigint;"
+                    .formatted(table, fingerprint, table.quotedName(), fingerprint.quoted()));
+        }
+        if (!found.get(0).type.equals("bigint") || found.get(0).needsValue) {
+            throw unfit(
+                    "Column %s of table %s must be of type bigint and may be null: claims without a fingerprint have none."
+                            .formatted(fingerprint, table));
+        }
+    }
+
     private void requireNoOtherValues(List<Column> columns) {
         Set<String> ours = table.keyColumns().stream().map(Identifier::name).collect(Collectors.toSet());
         Identifier processedAt = table.processedAtColumn();
@@ -129,27 +137,16 @@ final class ClaimTableCheck {
         }
     }
 
-    private void requireUnique(List<Index> indexes) {
-        Set<String> wanted = table.keyColumns().stream().map(Identifier::name).collect(Collectors.toSet());
-        List<Index> onKey = indexes.stream()
-                .filter(index -> index.columns.size() == wanted.size() && wanted.containsAll(index.columns))
-                .toList();
-        String columns = table.keyColumns().stream().map(Identifier::quoted).collect(Collectors.joining(", "));
-        if (onKey.isEmpty()) {
-            throw unfit(("Table %s has no unique index on exactly (%s), so the same message could be claimed twice."
-                            + " Add one: CREATE UNIQUE INDEX ON %s (%s);")
-                    .formatted(table, columns, table.quotedName(), columns));
-        }
-        if (onKey.stream().noneMatch(Index::whole)) {
-            throw unfit(
-                    "The unique index of table %s on (%s) is partial, deferrable or invalid; it must be none of these."
-                            .formatted(table, columns));
-        }
-        if (onKey.stream().filter(Index::whole).allMatch(Index::fuzzy)) {
+    private void requireUnique(List<UniqueIndex> indexes) {
+        UniqueIndex.require(indexes, table.keyColumns(), table.toString(), table.quotedName());
+        boolean fuzzy = indexes.stream()
+                .filter(index -> index.isWholeOn(table.keyColumns()))
+                .allMatch(UniqueIndex::fuzzy);
+        if (fuzzy) {
             throw unfit(
                     ("The unique index of table %s on (%s) has a nondeterministic collation, for which different ids are"
                                     + " equal; use COLLATE \"C\".")
-                            .formatted(table, columns));
+                            .formatted(table, Identifier.quotedList(table.keyColumns())));
         }
     }
 
@@ -224,15 +221,6 @@ final class ClaimTableCheck {
         /** In characters. */
         int length() {
             return type.equals("character varying") && modifier > 0 ? modifier - VARCHAR_HEADER : Integer.MAX_VALUE;
-        }
-    }
-
-    private record Index(List<@Nullable String> columns, boolean whole, boolean fuzzy) {
-        static Index read(Row row) {
-            return new Index(
-                    java.util.Arrays.asList(value(row, "columns", String[].class)),
-                    value(row, "whole", Boolean.class),
-                    value(row, "fuzzy", Boolean.class));
         }
     }
 

@@ -1,5 +1,8 @@
 package io.onceflux.postgres;
 
+import java.util.Collection;
+import java.util.stream.Collectors;
+
 /** A name of a schema, table or column, checked and quoted: it is taken literally and can hold no SQL. */
 record Identifier(String name) {
 
@@ -42,6 +45,11 @@ record Identifier(String name) {
 
     String quoted() {
         return '"' + name.replace("\"", "\"\"") + '"';
+    }
+
+    /** As a list of columns in SQL has them. */
+    static String quotedList(Collection<Identifier> names) {
+        return names.stream().map(Identifier::quoted).collect(Collectors.joining(", "));
     }
 
     @Override

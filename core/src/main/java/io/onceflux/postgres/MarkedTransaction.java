@@ -18,9 +18,14 @@ import reactor.core.publisher.Mono;
 public final class MarkedTransaction {
 
     /** True in a marked transaction, and nowhere else unless default_transaction_deferrable is on. */
-    static final String IS_UNDER_WAY = "current_setting('transaction_deferrable') = 'on'";
+    private static final String IS_UNDER_WAY = "current_setting('transaction_deferrable') = 'on'";
 
     private MarkedTransaction() {}
+
+    /** SQL for a value of set_config's that is one only in a marked transaction. */
+    static String ifUnderWay(String value) {
+        return "CASE WHEN " + IS_UNDER_WAY + " THEN " + value + " ELSE 'BEGIN did not succeed' END";
+    }
 
     /**
      * Begins a marked transaction.

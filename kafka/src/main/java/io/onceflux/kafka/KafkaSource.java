@@ -90,7 +90,7 @@ final class KafkaSource implements Watcher {
     }
 
     private Generation make(BiConsumer<Admin, Set<String>> check) {
-        topology.ensure(intake.keepsDeadLetters(), hasConsumed ? null : intake.listener(), check);
+        topology.ensure(intake, hasConsumed ? null : intake.listener(), check);
         Generation generation = new Generation(options, intake, deadLetters, fencing, this);
         last = generation;
         return generation;

@@ -18,12 +18,13 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.errors.ApiException;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Kafka deletes messages whether they were handled or not: warns where that has happened, and where it may happen soon. What the
- * user has no right to look at is not warned of. Blocks.
+ * Kafka deletes messages whether they were handled or not: warns where that has happened, and where it may happen soon; and where it keeps
+ * them for longer than the consumer keeps its claims. What the user has no right to look at is not warned of. Blocks.
  */
 final class TopicWarnings {
 
@@ -31,10 +32,13 @@ final class TopicWarnings {
     private static final Duration SHORT_RETENTION = Duration.ofDays(1);
 
     private final KafkaOptions options;
+    private final @Nullable Duration claimsKept;
     private final ConsumerListener listener;
 
-    TopicWarnings(KafkaOptions options, ConsumerListener listener) {
+    /** @param claimsKept how long the consumer keeps its claims; null if for ever */
+    TopicWarnings(KafkaOptions options, @Nullable Duration claimsKept, ConsumerListener listener) {
         this.options = options;
+        this.claimsKept = claimsKept;
         this.listener = listener;
     }
 
@@ -71,11 +75,31 @@ final class TopicWarnings {
                                     + " is deleted and lost")
                             .formatted(topic, Duration.ofMillis(millis)));
         }
+        tellOfClaims(topic, policy, millis < 0 ? millis : millis + segmentMillis(config));
         if (policy.contains("delete") && bytes >= 0) {
             listener.onWarning(
                     ("topic '%s' keeps %d bytes a partition (retention.bytes): what is beyond that is deleted and lost,"
                                     + " handled or not")
                             .formatted(topic, bytes));
+        }
+    }
+
+    /** A message stays as long as the newest one of its segment. */
+    private static long segmentMillis(Config config) {
+        return Long.parseLong(value(config, TopicConfig.SEGMENT_MS_CONFIG, "604800000"));
+    }
+
+    /** A replay reads from the first message that is there. */
+    private void tellOfClaims(String topic, String policy, long millis) {
+        boolean forEver = !policy.contains("delete") || millis < 0;
+        if (claimsKept != null && (forEver || millis > claimsKept.toMillis())) {
+            listener.onWarning(
+                    ("topic '%s' keeps messages %s, but claims are kept for %s: where the group is set back to what is older, that is"
+                                    + " applied again")
+                            .formatted(
+                                    topic,
+                                    forEver ? "for ever" : "for up to " + Duration.ofMillis(millis),
+                                    claimsKept));
         }
     }
 

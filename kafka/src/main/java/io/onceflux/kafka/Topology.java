@@ -1,6 +1,7 @@
 package io.onceflux.kafka;
 
 import io.onceflux.ConsumerListener;
+import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -51,11 +52,11 @@ final class Topology {
     /**
      * Looks.
      *
-     * @param keepsDeadLetters whether the consumer keeps dead letters itself, so that they need no topics
+     * @param intake of the consumer: one that keeps dead letters itself needs no topics for them
      * @param listener who is told what is likely not wanted; null if that has been told
      * @param more what else has to be fit, given the names of the topics
      */
-    void ensure(boolean keepsDeadLetters, @Nullable ConsumerListener listener, BiConsumer<Admin, Set<String>> more) {
+    void ensure(Intake intake, @Nullable ConsumerListener listener, BiConsumer<Admin, Set<String>> more) {
         try (Admin admin = admin(options)) {
             Set<String> topics = topics(admin);
             Map<String, TopicDescription> found = describe(admin, topics, name -> {
@@ -67,13 +68,13 @@ final class Topology {
                         isAllowed(topic, AclOperation.READ),
                         "The user has no right to read topics [%s] at %s: grant READ on it."
                                 .formatted(topic.name(), options.broker()));
-                if (!keepsDeadLetters) {
+                if (!intake.keepsDeadLetters()) {
                     ensureDeadLetterTopic(admin, topic);
                 }
             }
             more.accept(admin, found.keySet());
             if (listener != null) {
-                new TopicWarnings(options, listener).tell(admin, found.values());
+                new TopicWarnings(options, intake.claimsKept(), listener).tell(admin, found.values());
             }
         }
     }

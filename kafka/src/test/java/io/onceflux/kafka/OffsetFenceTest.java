@@ -420,6 +420,7 @@ class OffsetFenceTest {
                 Duration.ZERO,
                 false,
                 OffsetFence.in(TABLE),
+                null,
                 new Intake.Connections() {
                     @Override
                     public <R> Mono<R> use(Function<Connection, Mono<R>> work) {

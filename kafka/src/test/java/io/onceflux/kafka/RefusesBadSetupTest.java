@@ -3,11 +3,14 @@ package io.onceflux.kafka;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.ConsumerBuilder;
 import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
+import io.onceflux.Retention;
+import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.services.KafkaService;
 import java.net.InetAddress;
@@ -16,6 +19,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -47,8 +51,12 @@ class RefusesBadSetupTest {
     }
 
     private List<String> warningsWith(KafkaOptions options) {
+        return warningsWith(options, builder -> builder);
+    }
+
+    private List<String> warningsWith(KafkaOptions options, UnaryOperator<ConsumerBuilder<Order>> settings) {
         broker.publish("order-1");
-        try (Running running = Running.start(options, database.pool(6), Order::apply)) {
+        try (Running running = Running.start(options, database.pool(6), Order::apply, settings)) {
             broker.awaitMembers(1);
             List<String> warnings = List.copyOf(running.listener.warnings);
             running.stop();
@@ -190,6 +198,21 @@ class RefusesBadSetupTest {
         assertThat(warningsWith(broker.options().build()))
                 .anyMatch(warning -> warning.contains("keeps messages for PT1H only"))
                 .anyMatch(warning -> warning.contains("keeps 1000000 bytes a partition"));
+    }
+
+    @Test
+    void aTopicThatKeepsMessagesForLongerThanTheirClaimsAreKeptIsWarnedOf() {
+        broker.create(1, Map.of("retention.ms", "518400000", "segment.ms", "86400000"));
+        KafkaOptions options = broker.options().build();
+        String sentence = "keeps messages for up to PT168H, but claims are kept for ";
+        assertThat(warningsWith(options, consumer -> consumer.retention(claimsKeptFor(6))))
+                .anyMatch(warning -> warning.contains(sentence + "PT144H"));
+        assertThat(warningsWith(options, consumer -> consumer.retention(claimsKeptFor(7))))
+                .noneMatch(warning -> warning.contains(sentence));
+    }
+
+    private static Retention claimsKeptFor(int days) {
+        return Retention.of(ClaimTable.processedMessages(), Duration.ofDays(days));
     }
 
     @Test

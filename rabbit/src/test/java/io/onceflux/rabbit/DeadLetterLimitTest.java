@@ -46,6 +46,7 @@ class DeadLetterLimitTest {
                     Duration.ZERO,
                     false,
                     null,
+                    null,
                     UNUSED,
                     Mono.empty(),
                     Mono.never(),

@@ -1,0 +1,212 @@
+package io.onceflux;
+
+import static io.onceflux.Require.given;
+import static io.onceflux.Require.positive;
+import static io.onceflux.Require.that;
+
+import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.OldClaims;
+import io.onceflux.postgres.UnfitTableException;
+import io.r2dbc.spi.ConnectionFactory;
+import java.time.Duration;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.springframework.transaction.annotation.Isolation;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/**
+ * Removes claims that are older than any message can come again. Immutable.
+ *
+ * <pre>{@code
+ * Retention retention = Retention.of(ClaimTable.processedMessages(), Duration.ofDays(14));
+ * retention.run(pool).blockLast();                                     // once, from a job
+ * retention.every(Duration.ofHours(1), pool, error -> ...).subscribe() // or in the service, on as many instances as there are
+ * }</pre>
+ *
+ * <p>A message that comes again after its claim was removed is applied again. So the time is to be longer than the source can deliver a
+ * message again; a consumer that is told of both ({@link ConsumerBuilder#retention}, {@link ConsumerBuilder#redeliveryWindow}) refuses to
+ * start otherwise.
+ *
+ * <p>It works through the table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
+ * where the table is. An instance that finds another one at it leaves it to that. It takes transactions only, no session, and so works
+ * behind PgBouncer. The role needs SELECT, UPDATE and DELETE on the table, and on each of its partitions. An index on the time is not needed, and would make each claim
+ * more expensive than it makes this cheaper.
+ */
+public final class Retention {
+
+    private static final Duration CONTROL_LIMIT = Duration.ofSeconds(10);
+    private static final Duration TIME_LIMIT = Duration.ofMinutes(1);
+
+    private final ClaimTable table;
+    private final Duration kept;
+    private final @Nullable String consumer;
+    private final OldClaims claims;
+    private final int batchSize;
+    private final Duration pause;
+    private final Duration lockTimeout;
+
+    private Retention(
+            ClaimTable table,
+            Duration kept,
+            @Nullable String consumer,
+            int batchSize,
+            Duration pause,
+            Duration lockTimeout) {
+        this.table = table;
+        this.kept = kept;
+        this.consumer = consumer;
+        try {
+            this.claims = new OldClaims(table, consumer);
+        } catch (IllegalArgumentException e) {
+            throw new InvalidSetupException(String.valueOf(e.getMessage()), e);
+        }
+        this.batchSize = batchSize;
+        this.pause = pause;
+        this.lockTimeout = lockTimeout;
+    }
+
+    /**
+     * Keeps the claims of a table for a time.
+     *
+     * @param table has a column for the time of a claim
+     * @param kept by the clock of the server, counted from the transaction that has claimed; from 1 ms to 365 days
+     * @throws InvalidSetupException if the table has no time, or the time is out of range
+     */
+    public static Retention of(ClaimTable table, Duration kept) {
+        positive("the time that claims are kept", kept);
+        return new Retention(given("table", table), kept, null, 50_000, Duration.ofMillis(200), Duration.ofSeconds(2));
+    }
+
+    /** This one for the claims of one consumer, in a table with several. Default: all. */
+    public Retention forConsumer(String name) {
+        return new Retention(table, kept, given("consumer", name), batchSize, pause, lockTimeout);
+    }
+
+    /** This one with another number of claims that are removed in one transaction, at most. Default 50,000. */
+    public Retention batchSize(int claimsAtOnce) {
+        positive("batchSize", claimsAtOnce);
+        return new Retention(table, kept, consumer, claimsAtOnce, pause, lockTimeout);
+    }
+
+    /** This one with another pause after a transaction that has removed claims. Default 200 ms. */
+    public Retention pause(Duration between) {
+        that(!given("pause", between).isNegative(), "pause must not be negative, but is " + between);
+        return new Retention(table, kept, consumer, batchSize, between, lockTimeout);
+    }
+
+    /** This one with another limit for waiting for a lock on the table; where it passes, the run fails. Default 2 s. */
+    public Retention lockTimeout(Duration timeout) {
+        positive("lockTimeout", timeout);
+        return new Retention(table, kept, consumer, batchSize, pause, timeout);
+    }
+
+    /** How long claims are kept. */
+    public Duration kept() {
+        return kept;
+    }
+
+    /**
+     * How far a run has come.
+     *
+     * @param removed how many claims the run has removed so far
+     * @param done the share of the table that it has looked through, from 0 to 1
+     */
+    public record Progress(long removed, double done) {}
+
+    /**
+     * Removes what is old now. Cancelling it rolls back the transaction that is under way.
+     *
+     * @return a progress after each transaction, on the driver's thread or that of a pause, the last one with {@code done} 1; nothing where
+     *     another instance is at it, which may also be found out on the way. Error: {@link InvalidSetupException} if there is no such table,
+     *     if it does not fit or may not be written to; {@link java.util.concurrent.TimeoutException} where a transaction takes more than a
+     *     minute; or the database's own
+     */
+    public Flux<Progress> run(ConnectionFactory connections) {
+        given("connections", connections);
+        Transactions transactions = new Transactions(connections, Isolation.READ_COMMITTED, CONTROL_LIMIT);
+        return transactions
+                .withoutTransaction(connection -> Limits.within(TIME_LIMIT, claims.plan(connection, kept, batchSize)))
+                .onErrorMap(
+                        UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
+                .flatMapMany(plan -> {
+                    Run run = new Run(transactions, plan);
+                    return plan.pieces().isEmpty()
+                            ? Flux.just(new Progress(0, 1))
+                            : run.step(0, 0).expand(run::next).map(run::progress);
+                })
+                .contextWrite(CallersTransaction::without)
+                .onErrorStop();
+    }
+
+    /**
+     * Runs again and again, at once and then after a time, until it is cancelled.
+     *
+     * @param onError told why a run has failed; the next one comes after the time all the same
+     * @return the progress of each run
+     */
+    public Flux<Progress> every(Duration time, ConnectionFactory connections, Consumer<? super Throwable> onError) {
+        positive("the time between runs", time);
+        given("onError", onError);
+        return run(connections)
+                .onErrorResume(error -> {
+                    onError.accept(error);
+                    return Flux.empty();
+                })
+                .repeatWhen(ends -> ends.concatMap(end -> Mono.delay(time)))
+                .onErrorStop();
+    }
+
+    /** One pass through the table. */
+    private final class Run {
+
+        private final Transactions transactions;
+        private final OldClaims.Plan plan;
+
+        Run(Transactions transactions, OldClaims.Plan plan) {
+            this.transactions = transactions;
+            this.plan = plan;
+        }
+
+        /**
+         * What has been done.
+         *
+         * @param next the piece that is to be looked through next
+         * @param before how many claims the run has removed
+         * @param removed how many of them last
+         */
+        private record Step(int next, long before, long removed) {}
+
+        /** Empty if there is no such piece, or another instance is at it. */
+        Mono<Step> step(int piece, long before) {
+            if (piece == plan.pieces().size()) {
+                return Mono.empty();
+            }
+            return transactions
+                    .inTransaction(connection -> Limits.within(
+                            TIME_LIMIT,
+                            claims.begin(connection, plan, lockTimeout)
+                                    .filter(alone -> alone)
+                                    .flatMap(alone -> claims.remove(
+                                            connection, plan, plan.pieces().get(piece), batchSize))))
+                    .map(removed -> new Step(removed < batchSize ? piece + 1 : piece, before + removed, removed));
+        }
+
+        Mono<Step> next(Step last) {
+            Mono<Step> next = Mono.defer(() -> step(last.next(), last.before()));
+            return last.removed() == 0 || pause.isZero()
+                    ? next
+                    : Mono.delay(pause).then(next);
+        }
+
+        Progress progress(Step step) {
+            return new Progress(
+                    step.before(), (double) step.next() / plan.pieces().size());
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "Retention[" + claims + ", kept for " + kept + "]";
+    }
+}
