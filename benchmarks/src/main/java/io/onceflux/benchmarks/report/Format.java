@@ -11,6 +11,10 @@ final class Format {
         return value >= 100 ? String.format(Locale.ROOT, "%,.0f", value) : String.format(Locale.ROOT, "%.2f", value);
     }
 
+    static String count(long value) {
+        return String.format(Locale.ROOT, "%,d", value);
+    }
+
     static String megabytes(long bytes) {
         return String.format(Locale.ROOT, "%,.1f MB", bytes / 1e6);
     }

@@ -77,8 +77,8 @@ final class Tables {
         measured.counts()
                 .forEach((what, counts) -> rows.add(List.of(
                         Titles.of(what),
-                        Format.number(counts.getOrDefault("messages", 0L)),
-                        Format.number(counts.getOrDefault("duplicates", 0L)))));
+                        Format.count(counts.getOrDefault("messages", 0L)),
+                        Format.count(counts.getOrDefault("duplicates", 0L)))));
         return new Table(rows);
     }
 
