@@ -29,13 +29,11 @@ final class Attempts<T> {
     private final Progress progress;
     private final BooleanSupplier snapshotIsolation;
     private final Lifecycle lifecycle;
-    private final boolean ordered;
     private final boolean claimsAreKept;
     private final Admission admission;
     private final @Nullable RecentKeys recentKeys;
 
     /**
-     * @param ordered whether messages have an ordering key other than their id
      * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
      *     effect runs, and decides by itself
      */
@@ -46,7 +44,6 @@ final class Attempts<T> {
             Progress progress,
             BooleanSupplier snapshotIsolation,
             Lifecycle lifecycle,
-            boolean ordered,
             boolean claimsAreKept,
             Admission admission,
             @Nullable RecentKeys recentKeys) {
@@ -57,7 +54,6 @@ final class Attempts<T> {
         this.progress = progress;
         this.snapshotIsolation = snapshotIsolation;
         this.lifecycle = lifecycle;
-        this.ordered = ordered;
         this.claimsAreKept = claimsAreKept;
         this.admission = admission;
         this.recentKeys = recentKeys;
@@ -76,7 +72,7 @@ final class Attempts<T> {
      */
     Worklist<T> worklist(List<Message<T>> messages) {
         List<Message<T>> sorted = messages;
-        if (ordered && messages.size() > 1) {
+        if (messages.size() > 1 && messages.stream().anyMatch(Message::ordered)) {
             sorted = new ArrayList<>(messages);
             sorted.sort(Comparator.comparingInt(Message::order));
         }

@@ -36,10 +36,8 @@ final class ConsumerPipeline<T> {
         return deliveries
                 .map(identify::identify)
                 .transform(this::inLanes)
-                .flatMap(
-                        batch -> toItsEnd(handle(batch), batch.items().size()).doFinally(end -> batch.done()),
-                        settings.maxInFlight(),
-                        settings.maxBatch())
+                .flatMap(this::toItsEnd, settings.maxInFlight())
+                .concatMapIterable(told -> told)
                 .takeUntilOther(lifecycle.cutOff())
                 .doOnDiscard(Batch.class, batch -> dropped(batch));
     }
@@ -55,12 +53,16 @@ final class ConsumerPipeline<T> {
                 this::dropped);
     }
 
-    /** A transaction never waits, open, for a subscriber that is slow to ask for its outcomes. */
-    private static Flux<Outcome> toItsEnd(Flux<Outcome> handling, int size) {
-        return handling.onBackpressureBuffer(size);
+    /** A transaction never waits, open, for a subscriber that is slow to ask for its outcomes; but until it has, they count as held. */
+    private Flux<TakenOutcomes> toItsEnd(Batch<Message<T>> batch) {
+        TakenOutcomes.OfBatch ofBatch = new TakenOutcomes.OfBatch(batch);
+        return handle(batch)
+                .map(ofBatch::told)
+                .onBackpressureBuffer(batch.items().size())
+                .doFinally(end -> ofBatch.ended());
     }
 
-    private Flux<Outcome> handle(Batch<Message<T>> batch) {
+    private Flux<List<Outcome>> handle(Batch<Message<T>> batch) {
         return Flux.defer(() -> {
             List<Message<T>> messages = batch.items();
             long start = System.nanoTime();
@@ -71,7 +73,6 @@ final class ConsumerPipeline<T> {
                             step -> step.doOnNext(handled -> freeLaneAfter(handled, work, batch))
                                     .flatMap(handled -> settle(handled, start)),
                             0)
-                    .concatMapIterable(outcomes -> outcomes)
                     .doOnCancel(() -> {
                         attempts.close(work);
                         messages.forEach(this::dropped);

@@ -101,7 +101,6 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 progress,
                 startupCheck::snapshotIsolation,
                 lifecycle,
-                identify.isOrdered(),
                 claims.areKept(),
                 admission,
                 recentKeys);

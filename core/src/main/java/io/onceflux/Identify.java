@@ -40,11 +40,6 @@ final class Identify<T> {
         return followsSource;
     }
 
-    /** Whether messages have an ordering key other than their id. */
-    boolean isOrdered() {
-        return orderOf != null;
-    }
-
     boolean takesFingerprints() {
         return fingerprint != null;
     }
@@ -63,10 +58,17 @@ final class Identify<T> {
             if (idOf != null) {
                 key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
             }
-            int order = orderOf(Objects.requireNonNull(key), delivery, payload);
-            return new Message<>(delivery, key, null, order, fingerprintOf(delivery, payload), sentAt(payload));
+            Object order = orderingKey(delivery, payload);
+            return new Message<>(
+                    delivery,
+                    key,
+                    null,
+                    orderOf(order != null ? order : Objects.requireNonNull(key).id()),
+                    order != null,
+                    fingerprintOf(delivery, payload),
+                    sentAt(payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, key, e, orderOfUnusable(delivery), null, null);
+            return new Message<>(delivery, key, e, orderOfUnusable(delivery), false, null, null);
         }
     }
 
@@ -97,20 +99,23 @@ final class Identify<T> {
         return MessageKey.of(consumer, id);
     }
 
-    /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
-    private int orderOf(MessageKey key, Delivery<T> delivery, T payload) {
-        if (followsSource && delivery.orderingKey() == null) {
-            throw new PermanentFailure("the source gives the message no place in an order");
+    /** By which messages are kept in order; null if only by their ids. */
+    private @Nullable Object orderingKey(Delivery<T> delivery, T payload) {
+        if (orderOf == null) {
+            Object ofSource = delivery.orderingKey();
+            if (ofSource == null && followsSource) {
+                throw new PermanentFailure("the source gives the message no place in an order");
+            }
+            return ofSource;
         }
-        Object order = orderOf == null
-                ? Objects.requireNonNullElse(delivery.orderingKey(), key.id())
-                : call("orderedBy", orderOf, payload);
+        Object order = call("orderedBy", orderOf, payload);
         if (order == null) {
             throw new PermanentFailure("orderedBy returned null for the message");
         }
-        return orderOf(order);
+        return order;
     }
 
+    /** Arrays with equal elements are equal here, although they are not to {@code equals}. */
     private static int orderOf(Object order) {
         return spread(Arrays.deepHashCode(new Object[] {order}));
     }

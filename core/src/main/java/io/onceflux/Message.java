@@ -13,6 +13,7 @@ import org.slf4j.LoggerFactory;
  * @param key its key, or null if it has no usable one
  * @param unusable why it cannot be handled: no usable key, payload or lane; or null
  * @param order equal for messages with an equal ordering key; by it the lane is chosen
+ * @param ordered whether it has an ordering key, other than its id
  * @param fingerprint of what it says; null if unknown, or if nobody asks
  * @param sentAt when it came to be, as its producer says; null if nobody asks
  * @param accounted whether the listener has been told what became of it
@@ -23,6 +24,7 @@ record Message<T>(
         @Nullable MessageKey key,
         @Nullable Throwable unusable,
         int order,
+        boolean ordered,
         @Nullable Long fingerprint,
         @Nullable Instant sentAt,
         AtomicBoolean accounted,
@@ -35,9 +37,10 @@ record Message<T>(
             @Nullable MessageKey key,
             @Nullable Throwable unusable,
             int order,
+            boolean ordered,
             @Nullable Long fingerprint,
             @Nullable Instant sentAt) {
-        this(delivery, key, unusable, order, fingerprint, sentAt, new AtomicBoolean(), new AtomicBoolean());
+        this(delivery, key, unusable, order, ordered, fingerprint, sentAt, new AtomicBoolean(), new AtomicBoolean());
     }
 
     /** True once: for who tells the listener what became of the message, its outcome or that it is left to redelivery. */

@@ -99,13 +99,42 @@ final class Worklist<T> {
             return only.notBefore <= now ? only : null;
         }
         Set<Integer> held = new HashSet<>();
-        for (Part<T> part : parts) {
-            if (part.notBefore <= now && part.messages.stream().noneMatch(message -> held.contains(message.order()))) {
-                return part;
+        for (int at = 0; at < parts.size(); at++) {
+            Part<T> part = parts.get(at);
+            if (part.notBefore <= now) {
+                List<Message<T>> free = part.messages.stream()
+                        .filter(message -> !held.contains(message.order()))
+                        .toList();
+                if (free.size() == part.messages.size()) {
+                    return part;
+                }
+                if (!free.isEmpty()) {
+                    return apart(at, free);
+                }
             }
             part.messages.forEach(message -> held.add(message.order()));
         }
         return null;
+    }
+
+    /** Those of a part that need not wait for one before it become a part of their own, and the others stay. */
+    private Part<T> apart(int at, List<Message<T>> free) {
+        Part<T> before = parts.get(at);
+        Set<Message<T>> gone = identities(free);
+        List<Message<T>> rest = before.messages.stream()
+                .filter(message -> !gone.contains(message))
+                .toList();
+        Part<T> apart = new Part<>(free, judges.apply(free), before.attempts, before.notBefore);
+        parts.set(at, new Part<>(rest, judges.apply(rest), before.attempts, before.notBefore));
+        parts.add(at, apart);
+        return apart;
+    }
+
+    /** Not by key: a message may have none. */
+    private static <T> Set<Message<T>> identities(List<Message<T>> messages) {
+        Set<Message<T>> identities = Collections.newSetFromMap(new IdentityHashMap<>());
+        identities.addAll(messages);
+        return identities;
     }
 
     /** When the first of those that have to wait may be attempted; now if none has to. */
@@ -161,8 +190,7 @@ final class Worklist<T> {
         if (at < 0) {
             return;
         }
-        Set<Message<T>> gone = Collections.newSetFromMap(new IdentityHashMap<>()); // Not by key: one may have none.
-        gone.addAll(some);
+        Set<Message<T>> gone = identities(some);
         List<Message<T>> rest = part.messages.stream()
                 .filter(message -> !gone.contains(message))
                 .toList();

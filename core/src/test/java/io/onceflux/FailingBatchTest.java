@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.r2dbc.connection.SingleConnectionFactory;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -274,6 +276,50 @@ class FailingBatchTest {
         assertThat(told.sqlStatesOfRetries()).containsOnly("55P03");
         assertThat(all).allMatch(TestDelivery::isAcknowledged);
         database.assertAppliedOnce(52);
+    }
+
+    /** Of a part some wait for a message before them, and the others do not: they are no reason to wait for each other. */
+    @Test
+    void messagesOfAHotKeyHoldUpNoneOfTheOtherKeysBehindThem() {
+        List<TestDelivery<Order>> deliveries = new ArrayList<>();
+        for (int customer = 0; customer < 20; customer++) {
+            for (int n = 0; n < 3; n++) {
+                deliveries.add(TestDelivery.of(new Order("m" + customer + "-" + n, "customer-" + customer, 1)));
+            }
+        }
+        database.run("INSERT INTO balances SELECT 'customer-' || n, 0 FROM generate_series(0, 19) n");
+        Connection holder =
+                Objects.requireNonNull(Mono.from(database.direct().create()).block(Duration.ofSeconds(10)));
+        try {
+            Mono.from(holder.beginTransaction()).block(Duration.ofSeconds(10));
+            DatabaseClient.create(new SingleConnectionFactory(
+                            holder, database.direct().getMetadata(), true))
+                    .sql("UPDATE balances SET points = points WHERE customer_id = 'customer-7'")
+                    .then()
+                    .block(Duration.ofSeconds(10));
+            List<TestDelivery<Order>> all = plug.before(deliveries);
+            CompletableFuture<List<Outcome>> outcomes = plug.start(
+                    batches(64, plug.then(Order::apply))
+                            .orderedBy(Order::customer)
+                            .lockTimeout(Duration.ofMillis(100))
+                            .listener(told)
+                            .build(database.pool(5)),
+                    all);
+            plug.pull();
+            await().atMost(Duration.ofSeconds(30))
+                    .untilAsserted(() -> assertThat(database.effects())
+                            .as("the plug and those of the other customers")
+                            .isEqualTo(58));
+            assertThat(outcomes).isNotDone();
+            Mono.from(holder.rollbackTransaction()).block(Duration.ofSeconds(10));
+
+            assertThat(outcomes.join()).hasSize(61).allMatch(Outcome.Applied.class::isInstance);
+        } finally {
+            Mono.from(holder.close()).block(Duration.ofSeconds(10));
+        }
+        assertThat(database.texts("SELECT order_id FROM point_ledger WHERE customer_id = 'customer-7' ORDER BY entry"))
+                .containsExactly("m7-0", "m7-1", "m7-2");
+        database.assertAppliedOnce(61);
     }
 
     @Test

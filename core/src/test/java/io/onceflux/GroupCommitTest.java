@@ -10,7 +10,10 @@ import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.postgres.CheckedClaimTable;
+import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -18,6 +21,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeoutException;
@@ -25,6 +29,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -193,19 +199,68 @@ class GroupCommitTest {
         assertThat(outcomes).hasSize(2_000).allMatch(Outcome::isDone);
         assertThat(ascending).allMatch(TestDelivery::isAcknowledged);
         assertThat(descending).allMatch(TestDelivery::isAcknowledged);
+        assertThat(told.sqlStatesOfRetries()).doesNotContain("40P01");
         database.assertAppliedOnce(1_000);
     }
 
+    /** Both wait for a key in the middle, with what is before it claimed; then each would wait for the other. */
     @Test
-    void instancesThatTouchTheSameRowsInBatchesMeetThemInOneOrder() {
+    void claimsOfTheSameIdsAreMadeInOneOrderHoweverTheyArrive() {
+        List<Connection> connections = Flux.range(0, 3)
+                .concatMap(n -> database.direct().create())
+                .<Connection>cast(Connection.class)
+                .collectList()
+                .blockOptional()
+                .orElseThrow();
+        try {
+            CheckedClaimTable table = ClaimTable.processedMessages()
+                    .check(connections.get(0))
+                    .blockOptional()
+                    .orElseThrow();
+            connections.forEach(
+                    connection -> Mono.from(connection.beginTransaction()).block());
+            List<String> ids =
+                    IntStream.range(0, 100).mapToObj(n -> "m" + (100 + n)).toList();
+            List<String> backwards = new ArrayList<>(ids);
+            Collections.reverse(backwards);
+            Duration wait = Duration.ofSeconds(30);
+            table.claim(connections.get(0), "loyalty", List.of("m150"), wait)
+                    .then()
+                    .block();
+            List<CompletableFuture<Set<String>>> both = List.of(
+                    claimed(table, connections.get(1), ids, wait), claimed(table, connections.get(2), backwards, wait));
+            await().until(() ->
+                    database.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+                            == 2);
+            Mono.from(connections.get(0).rollbackTransaction()).block();
+
+            assertThat(both).map(one -> one.join().size()).containsExactlyInAnyOrder(100, 0);
+        } finally {
+            connections.forEach(connection -> Mono.from(connection.close()).block());
+        }
+    }
+
+    private static CompletableFuture<Set<String>> claimed(
+            CheckedClaimTable table, Connection connection, List<String> ids, Duration wait) {
+        return table.claim(connection, "loyalty", ids, wait)
+                .flatMap(fresh -> Mono.from(connection.commitTransaction()).thenReturn(fresh))
+                .toFuture();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void instancesThatTouchTheSameRowsInBatchesMeetThemInOneOrder(boolean orderIsTheSources) {
         List<List<TestDelivery<Order>>> halves = List.of(forCustomers("x", false), forCustomers("y", true));
+        if (orderIsTheSources) {
+            halves.forEach(half -> half.forEach(
+                    delivery -> delivery.keptInOrderBy(delivery.payload().customer())));
+        }
         List<CompletableFuture<List<Outcome>>> both = halves.stream()
-                .map(half -> start(
-                        batches(100, Order::apply)
-                                .orderedBy(Order::customer)
-                                .listener(told)
-                                .build(pool),
-                        half))
+                .map(half -> {
+                    ConsumerBuilder<Order> consumer = batches(100, Order::apply).listener(told);
+                    return start(
+                            (orderIsTheSources ? consumer : consumer.orderedBy(Order::customer)).build(pool), half);
+                })
                 .toList();
         assertThat(both.stream().mapToInt(half -> half.join().size()).sum()).isEqualTo(2_000);
         assertThat(told.sqlStatesOfRetries()).doesNotContain("40P01");

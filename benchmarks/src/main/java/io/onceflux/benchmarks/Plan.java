@@ -104,7 +104,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                                 "lanes",
                                 List.of(
                                         Fork.of("per-message/lanes=1", "per-message/lanes=4", "per-message/lanes=16"),
-                                        Fork.of(Stream.of(1, 4, 16)
+                                        Fork.of(Stream.of(1, 2, 4, 16)
                                                 .flatMap(lanes -> Stream.of(8, 64, 512)
                                                         .map(batch ->
                                                                 "grouped/lanes=%d/batch=%d".formatted(lanes, batch)))

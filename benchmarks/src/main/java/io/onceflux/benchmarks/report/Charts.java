@@ -63,7 +63,7 @@ final class Charts {
         cases.forEach((what, rounds) -> {
             List<String> settings = List.of(what.split("/", -1));
             boolean perMessage = settings.get(0).equals("per-message");
-            String lanes = find(settings, "lanes", perMessage ? "8" : "4");
+            String lanes = find(settings, "lanes", perMessage ? "8" : "2");
             put(lines, lanes + " lanes", find(settings, "batch", perMessage ? "1" : "256"), rounds);
         });
         return Chart.lines(

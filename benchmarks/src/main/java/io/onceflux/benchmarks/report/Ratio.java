@@ -53,18 +53,18 @@ public enum Ratio {
             "from RabbitMQ, every other message a duplicate"),
     P99_HALF_LOAD_GROUPED_TO_JDBC(
             Kind.P99,
-            "grouped/half-load",
-            "jdbc/half-load",
-            null,
-            1.5,
-            "99th percentile of the latency, each at half of what it can take"),
-    P99_SAME_LOAD_GROUPED_TO_JDBC(
-            Kind.P99,
             "grouped/half-load-of-jdbc",
             "jdbc/half-load",
             null,
+            1.5,
+            "99th percentile of the latency, both at half of what the JDBC loop can take"),
+    P99_OWN_HALF_LOAD_GROUPED_TO_JDBC(
+            Kind.P99,
+            "grouped/half-load",
+            "jdbc/half-load",
             null,
-            "the same, both at half of what the JDBC loop can take");
+            null,
+            "the same, each at half of what it can take itself");
 
     /** What is divided by what. */
     enum Kind {

@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A JVM of JMH that measures some cases, one an iteration, in this order again and again.
+ * A JVM of JMH that measures some cases, one an iteration: in this order, then backwards, and so on, so that none is always first.
  *
  * <p>Cases of the same code share a fork: they need the same warm-up.
  */
@@ -33,7 +33,9 @@ public record Fork(List<Case> cases) {
 
     /** The case of an iteration, from 0. */
     Case caseOf(int iteration) {
-        return cases.get(iteration % cases.size());
+        int at = iteration % cases.size();
+        boolean backwards = iteration / cases.size() % 2 == 1;
+        return cases.get(backwards ? cases.size() - 1 - at : at);
     }
 
     @Override

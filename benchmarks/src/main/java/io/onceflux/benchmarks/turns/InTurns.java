@@ -42,6 +42,9 @@ import org.openjdk.jmh.runner.options.TimeValue;
 public record InTurns(
         Duration warmUp, Duration slice, int rounds, List<String> jvm, Path results, Consumer<String> progress) {
 
+    /** A fork with many cases takes longer. */
+    private static final Duration LEAST_WARM_UP_OF_CASE = Duration.ofSeconds(3);
+
     private static final TimeValue FOR_EVER = TimeValue.hours(3);
 
     public InTurns {
@@ -93,16 +96,13 @@ public record InTurns(
                 turns.turn(fork);
             }
         }
-        int mostCases =
-                forks.stream().mapToInt(fork -> fork.cases().size()).max().orElse(0);
         List<Fork> order = new ArrayList<>(forks);
         for (int round = 1; round <= rounds; round++) {
             progress.accept("round " + round + " of " + rounds);
-            for (int i = 0; i < mostCases; i++) {
-                for (Fork fork : order) {
-                    if (i < fork.cases().size()) {
-                        turns.turn(fork);
-                    }
+            for (Fork fork :
+                    order) { // Its cases one after the other: what differs least is compared within the same seconds.
+                for (int i = 0; i < fork.cases().size(); i++) {
+                    turns.turn(fork);
                 }
             }
             Collections.reverse(order); // Nobody is always first.
@@ -111,7 +111,8 @@ public record InTurns(
 
     private Options options(Fork fork, int port) {
         int cases = fork.cases().size();
-        long warmUpMillis = Math.max(1, warmUp.toMillis() / cases);
+        long warmUpMillis =
+                Math.max(warmUp.toMillis() / cases, Math.min(warmUp.toMillis(), LEAST_WARM_UP_OF_CASE.toMillis()));
         return new OptionsBuilder()
                 .include("^" + Throughput.class.getName().replace(".", "\\.") + "\\.run$")
                 .param("cases", fork.asText())

@@ -28,12 +28,14 @@ final class ClaimsAlone implements Variant {
     private final Books books;
     private final ConnectionPool connections;
     private final Claims claims = Claims.in(ClaimTable.processedMessages());
+    private final Map<String, Long> sizes;
     private final Loops loops;
 
     ClaimsAlone(Case what, Site site) {
         this.what = what;
         this.books = Books.open(site);
         books.fillClaims(what.rows());
+        this.sizes = books.sizesOfClaims();
         this.connections = Connections.pool(site, what.lanes());
         this.loops = new Loops(what.lanes());
         List<String> warnings = Mono.usingWhen(
@@ -69,7 +71,7 @@ final class ClaimsAlone implements Variant {
 
     @Override
     public Map<String, Long> sizes() {
-        return books.sizesOfClaims();
+        return sizes;
     }
 
     @Override

@@ -18,8 +18,7 @@ import reactor.core.scheduler.Scheduler;
  */
 final class MemoryClaims implements Claims {
 
-    /** Few enough to stay in the caches of a processor: what is measured is the pipeline. */
-    private static final int SLOTS = 1 << 12;
+    private static final int SLOTS = 1 << 16;
 
     private final AtomicReferenceArray<@Nullable MessageKey> slots = new AtomicReferenceArray<>(SLOTS);
     private final Scheduler eventLoops;

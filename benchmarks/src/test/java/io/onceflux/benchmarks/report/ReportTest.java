@@ -79,7 +79,7 @@ class ReportTest {
                         "latency",
                         Map.of(
                                 "jdbc/half-load", Map.of("99", List.of(4.0)),
-                                "grouped/half-load", Map.of("99", List.of(5.0)))),
+                                "grouped/half-load-of-jdbc", Map.of("99", List.of(5.0)))),
                 Map.of(),
                 List.of(),
                 Map.of());

@@ -1,0 +1,315 @@
+package io.onceflux.postgres;
+
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.Readable;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** The rows of a claim table, to be looked at by a person, and forgotten one by one with a word on why. */
+public final class ClaimRows {
+
+    /** Behind everything that begins with the same characters, in the order of bytes. */
+    private static final String LAST = new String(Character.toChars(Character.MAX_CODE_POINT));
+
+    private static final String KEY_TYPE = """
+            SELECT a.atttypid::regtype::text FROM pg_attribute a
+            WHERE a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped""";
+
+    private static final String SIZE = """
+            SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::bigint AS rows, COALESCE(sum(pg_table_size(c.oid)), 0)::bigint AS data,
+                   COALESCE(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes
+            FROM pg_class c WHERE c.relkind = 'r' AND (c.oid = to_regclass($1)
+                OR c.oid IN (SELECT t.relid FROM pg_partition_tree(to_regclass($1)) t))""";
+
+    private final ClaimTable table;
+    private final Identifier forgotten;
+
+    /** The rows of a table. */
+    public ClaimRows(ClaimTable table) {
+        this.table = table;
+        this.forgotten = table.table().with("_forgotten");
+    }
+
+    /**
+     * A claim.
+     *
+     * @param consumer who has claimed; null where the table has no column for that
+     * @param id as it is stored
+     * @param claimedAt null where the table has no time
+     * @param fingerprint null where there is none
+     */
+    public record Claim(
+            @Nullable String consumer,
+            String id,
+            @Nullable Instant claimedAt,
+            @Nullable Long fingerprint) {}
+
+    /**
+     * Which claims; null for all.
+     *
+     * @param prefix how their ids begin
+     * @param since the earliest time of a claim
+     * @param before the time before which a claim was made
+     */
+    public record Filter(
+            @Nullable String consumer,
+            @Nullable String prefix,
+            @Nullable Instant since,
+            @Nullable Instant before) {}
+
+    /** A claim that somebody has removed, and when. */
+    public record Forgotten(String consumer, String id, Instant at) {}
+
+    /**
+     * How large a table is.
+     *
+     * @param rows about, as of the last ANALYZE
+     * @param dataBytes without indexes
+     * @param indexBytes of all its indexes
+     */
+    public record Size(long rows, long dataBytes, long indexBytes) {}
+
+    /**
+     * A page of claims, in the order of consumer and id.
+     *
+     * @param after the last claim of the page before; null for the first page
+     * @return at most {@code most}; fewer if there is no further one
+     */
+    public Mono<List<Claim>> page(Connection connection, Filter which, @Nullable Claim after, int most) {
+        return keyType(connection).flatMap(type -> {
+            Conditions conditions = new Conditions();
+            Identifier consumer = table.consumerColumn();
+            String key = table.keyColumn().quoted();
+            if (which.consumer() != null && consumer != null) {
+                conditions.add(consumer.quoted() + " = %s", which.consumer());
+            }
+            if (which.prefix() != null) {
+                if (type == KeyType.TEXT) {
+                    conditions.add(key + " >= %s", which.prefix());
+                    conditions.add(key + " < %s", which.prefix() + LAST);
+                }
+                conditions.add("starts_with(CAST(" + key + " AS text), %s)", which.prefix());
+            }
+            Identifier time = table.processedAtColumn();
+            if (time != null && which.since() != null) {
+                conditions.add(time.quoted() + " >= %s", which.since());
+            }
+            if (time != null && which.before() != null) {
+                conditions.add(time.quoted() + " < %s", which.before());
+            }
+            if (after != null) {
+                String behind = "CAST(%s AS " + type.sqlName() + ")";
+                if (consumer == null) {
+                    conditions.add(key + " > " + behind, after.id());
+                } else {
+                    conditions.add(
+                            "(" + consumer.quoted() + ", " + key + ") > (%s, " + behind + ")",
+                            Objects.requireNonNull(after.consumer()),
+                            after.id());
+                }
+            }
+            String sql = select() + conditions.where() + " ORDER BY " + Identifier.quotedList(table.keyColumns())
+                    + " LIMIT " + most;
+            return Queries.rows(connection, sql, this::claim, conditions.values.toArray())
+                    .collectList();
+        });
+    }
+
+    /** The claim of a key; empty if there is none. */
+    public Mono<Claim> find(Connection connection, String consumer, String id) {
+        return keyType(connection).flatMap(type -> {
+            Conditions conditions = ofKey(type, consumer, id);
+            return Queries.rows(connection, select() + conditions.where(), this::claim, conditions.values.toArray())
+                    .next();
+        });
+    }
+
+    private Conditions ofKey(KeyType type, String consumer, String id) {
+        Conditions conditions = new Conditions();
+        Identifier column = table.consumerColumn();
+        if (column != null) {
+            conditions.add(column.quoted() + " = %s", consumer);
+        }
+        conditions.add(table.keyColumn().quoted() + " = CAST(%s AS " + type.sqlName() + ")", type.canonical(id));
+        return conditions;
+    }
+
+    /** SQL that creates the table of what was forgotten, if it is not there: the claim table's name with {@code _forgotten} behind. */
+    public String createForgottenSql() {
+        return """
+                CREATE TABLE IF NOT EXISTS %s (
+                    "number" bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                    "forgotten_at" timestamptz NOT NULL DEFAULT clock_timestamp(),
+                    "forgotten_by" text NOT NULL,
+                    "reason" text NOT NULL,
+                    "consumer" text COLLATE "C" NOT NULL,
+                    "message_key" text COLLATE "C" NOT NULL,
+                    "claimed_at" timestamptz,
+                    "fingerprint" bigint
+                );
+                """.formatted(forgottenName());
+    }
+
+    /** Runs {@link #createForgottenSql}; several may at once. */
+    public Mono<Void> createForgotten(ConnectionFactory connections) {
+        return Mono.usingWhen(
+                connections.create(),
+                connection -> SchemaChange.run(connection, createForgottenSql()),
+                Connection::close);
+    }
+
+    /**
+     * Removes a claim and writes down who has, and why, with one statement.
+     *
+     * @return whether it was there
+     */
+    public Mono<Boolean> forget(Connection connection, String consumer, String id, String who, String why) {
+        return keyType(connection).flatMap(type -> {
+            Conditions conditions = ofKey(type, consumer, id);
+            String sql = """
+                    WITH gone AS (DELETE FROM %s%s RETURNING %s AS claimed_at, %s AS fingerprint)
+                    INSERT INTO %s ("consumer", "message_key", "claimed_at", "fingerprint", "forgotten_by", "reason")
+                    SELECT %s, %s, claimed_at, fingerprint, %s, %s FROM gone""".formatted(
+                            table.quotedName(),
+                            conditions.where(),
+                            timeOf(table.processedAtColumn()),
+                            fingerprint(),
+                            forgottenName(),
+                            conditions.next(consumer) + "::text",
+                            conditions.next(id) + "::text",
+                            conditions.next(who) + "::text",
+                            conditions.next(why) + "::text");
+            return Queries.updated(connection, sql, conditions.values.toArray()).map(removed -> removed > 0);
+        });
+    }
+
+    /** What was forgotten from a time on, by the server's clock, in the order of that. */
+    public Mono<List<Forgotten>> forgottenSince(Connection connection, Instant since) {
+        return Queries.rows(
+                        connection,
+                        "SELECT \"consumer\", \"message_key\", \"forgotten_at\" FROM " + forgottenName()
+                                + " WHERE \"forgotten_at\" >= $1 ORDER BY \"number\"",
+                        row -> new Forgotten(
+                                Objects.requireNonNull(row.get(0, String.class)),
+                                Objects.requireNonNull(row.get(1, String.class)),
+                                Objects.requireNonNull(row.get(2, Instant.class))),
+                        since)
+                .collectList();
+    }
+
+    /** The server's clock. */
+    public static Mono<Instant> now(Connection connection) {
+        return Queries.rows(
+                        connection,
+                        "SELECT clock_timestamp()",
+                        row -> Objects.requireNonNull(row.get(0, Instant.class)))
+                .single();
+    }
+
+    /** How large the table is; from the catalogue, at once. */
+    public Mono<Size> size(Connection connection) {
+        return Queries.rows(
+                        connection,
+                        SIZE,
+                        row -> new Size(
+                                Objects.requireNonNull(row.get(0, Long.class)),
+                                Objects.requireNonNull(row.get(1, Long.class)),
+                                Objects.requireNonNull(row.get(2, Long.class))),
+                        table.quotedName())
+                .single();
+    }
+
+    /** When the oldest claim was made; empty without a claim or a time. It reads the whole table, as there is no index on the time. */
+    public Mono<Instant> oldest(Connection connection) {
+        Identifier time = table.processedAtColumn();
+        return time == null
+                ? Mono.empty()
+                : Queries.rows(
+                                connection,
+                                "SELECT min(%s)::timestamptz AS oldest FROM %s WHERE %s IS NOT NULL HAVING count(*) > 0"
+                                        .formatted(time.quoted(), table.quotedName(), time.quoted()),
+                                row -> Objects.requireNonNull(row.get(0, Instant.class)))
+                        .next();
+    }
+
+    private Mono<KeyType> keyType(Connection connection) {
+        return Queries.rows(
+                        connection,
+                        KEY_TYPE,
+                        row -> "uuid".equals(row.get(0, String.class)) ? KeyType.UUID_TYPE : KeyType.TEXT,
+                        table.quotedName(),
+                        table.keyColumn().name())
+                .next()
+                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
+                        "Table %s with a column %s does not exist in this database, or is not in the search path."
+                                .formatted(table, table.keyColumn()))));
+    }
+
+    private String select() {
+        Identifier consumer = table.consumerColumn();
+        return "SELECT %s AS consumer, CAST(%s AS text) AS id, %s AS claimed_at, %s AS fingerprint FROM %s"
+                .formatted(
+                        consumer == null ? "NULL::text" : consumer.quoted(),
+                        table.keyColumn().quoted(),
+                        timeOf(table.processedAtColumn()),
+                        fingerprint(),
+                        table.quotedName());
+    }
+
+    private static String timeOf(@Nullable Identifier column) {
+        return column == null ? "NULL::timestamptz" : "CAST(" + column.quoted() + " AS timestamptz)";
+    }
+
+    private String fingerprint() {
+        Identifier column = table.fingerprintColumn();
+        return column == null ? "NULL::bigint" : column.quoted();
+    }
+
+    private Claim claim(Readable row) {
+        return new Claim(
+                row.get("consumer", String.class),
+                Objects.requireNonNull(row.get("id", String.class)),
+                row.get("claimed_at", Instant.class),
+                row.get("fingerprint", Long.class));
+    }
+
+    private String forgottenName() {
+        Identifier schema = table.schema();
+        return schema == null ? forgotten.quoted() : schema.quoted() + "." + forgotten.quoted();
+    }
+
+    /** Conditions, with the values of their parameters in order. */
+    private static final class Conditions {
+
+        private final List<String> all = new ArrayList<>();
+        private final List<Object> values = new ArrayList<>();
+
+        /** @param condition with {@code %s} for each value */
+        void add(String condition, Object... each) {
+            Object[] parameters = new Object[each.length];
+            for (int i = 0; i < each.length; i++) {
+                parameters[i] = next(each[i]);
+            }
+            all.add(condition.formatted(parameters));
+        }
+
+        String next(Object value) {
+            values.add(value);
+            return "$" + values.size();
+        }
+
+        String where() {
+            return all.isEmpty() ? "" : " WHERE " + String.join(" AND ", all);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return table.toString();
+    }
+}

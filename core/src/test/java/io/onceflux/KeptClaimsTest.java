@@ -1,0 +1,186 @@
+package io.onceflux;
+
+import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.run;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.onceflux.postgres.ClaimTable;
+import io.r2dbc.pool.ConnectionPool;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import reactor.core.Disposable;
+import reactor.test.StepVerifier;
+
+/** What a person finds among the claims, and forgets. */
+class KeptClaimsTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    @RegisterExtension
+    static final FreshDatabase fresh = FreshDatabase.create();
+
+    private final Database database = fresh.database();
+    private final ConnectionPool pool = database.pool(12);
+    private final KeptClaims claims = KeptClaims.in(ClaimTable.processedMessages(), pool);
+
+    @BeforeEach
+    void createTable() {
+        claims.createForgotten().block(LIMIT);
+        claims.createForgotten().block(LIMIT);
+    }
+
+    @AfterEach
+    void dropTable() {
+        database.run("DROP TABLE IF EXISTS processed_messages_forgotten");
+    }
+
+    private List<String> idsOf(ClaimQuery which) {
+        return Objects.requireNonNull(
+                claims.find(which).map(KeptClaim::id).collectList().block(LIMIT));
+    }
+
+    @Test
+    void claimsAreFoundByConsumerPrefixAndTime() {
+        database.run("INSERT INTO processed_messages VALUES ('loyalty', 'order-1', now() - interval '2 days'),"
+                + " ('loyalty', 'order-2', now()), ('loyalty', 'order_1', now()), ('loyalty', 'refund-1', now()),"
+                + " ('audit', 'order-1', now())");
+        Instant yesterday = Instant.now().minus(Duration.ofDays(1));
+
+        assertThat(idsOf(ClaimQuery.all())).containsExactly("order-1", "order-1", "order-2", "order_1", "refund-1");
+        assertThat(idsOf(ClaimQuery.all().ofConsumer("loyalty").startingWith("order-")))
+                .containsExactly("order-1", "order-2");
+        assertThat(idsOf(ClaimQuery.all().startingWith("order_"))).containsExactly("order_1");
+        assertThat(idsOf(ClaimQuery.all().startingWith("%"))).isEmpty();
+        assertThat(idsOf(ClaimQuery.all().before(yesterday))).containsExactly("order-1");
+        assertThat(idsOf(ClaimQuery.all().since(yesterday).ofConsumer("loyalty")))
+                .containsExactly("order-2", "order_1", "refund-1");
+    }
+
+    @Test
+    void manyAreReadInPagesWithoutAConnectionHeldBetween() {
+        database.run("INSERT INTO processed_messages SELECT c, 'm' || lpad(n::text, 5, '0'), now()"
+                + " FROM generate_series(1, 2500) n, unnest(ARRAY['audit', 'loyalty']) c");
+        StepVerifier.create(claims.find(ClaimQuery.all()), 1)
+                .assertNext(claim -> assertThat(claim.id()).isEqualTo("m00001"))
+                .then(database::assertNoConnectionInUse)
+                .thenRequest(4_999)
+                .expectNextCount(4_999)
+                .expectComplete()
+                .verify(LIMIT);
+    }
+
+    @Test
+    void aKeyIsSaidToBeClaimedSince() {
+        Instant before = Instant.now().minusSeconds(60);
+        run(orders(Order::apply).build(pool), TestDelivery.order("1"));
+
+        KeptClaim claim = Objects.requireNonNull(
+                claims.find(MessageKey.of("loyalty", "1")).block(LIMIT));
+        assertThat(claim.consumer()).isEqualTo("loyalty");
+        assertThat(claim.claimedAt()).isBetween(before, Instant.now().plusSeconds(60));
+        assertThat(claims.find(MessageKey.of("audit", "1")).block(LIMIT)).isNull();
+    }
+
+    @Test
+    void aClaimThatIsForgottenIsAppliedAgainAndItIsWrittenDownWhoHasAndWhy() {
+        RecentKeys recent = RecentKeys.of(100, Duration.ofMinutes(10));
+        IdempotentConsumer<Order> consumer =
+                orders(Order::apply).recentKeys(recent).build(pool);
+        run(consumer, TestDelivery.order("1"));
+        MessageKey key = MessageKey.of("loyalty", "1");
+        Disposable following = claims.forgotten(Duration.ofMillis(20)).subscribe(recent::forget);
+        try {
+            assertThat(claims.forget(key, "ops", "ticket 7").block(LIMIT)).isTrue();
+            assertThat(claims.forget(key, "ops", "ticket 7").block(LIMIT)).isFalse();
+
+            await().until(() -> run(consumer, TestDelivery.order("1")) instanceof Outcome.Applied);
+        } finally {
+            following.dispose();
+        }
+        assertThat(database.effectsOf("1")).isEqualTo(2);
+        List<Map<String, Object>> written = database.rows("SELECT * FROM processed_messages_forgotten");
+        assertThat(written)
+                .singleElement()
+                .satisfies(row -> assertThat(row)
+                        .containsEntry("forgotten_by", "ops")
+                        .containsEntry("reason", "ticket 7")
+                        .containsEntry("consumer", "loyalty")
+                        .containsEntry("message_key", "1")
+                        .hasEntrySatisfying("claimed_at", at -> assertThat(at).isNotNull()));
+    }
+
+    @Test
+    void nothingIsForgottenThatCannotBeWrittenDown() {
+        run(orders(Order::apply).build(pool), TestDelivery.order("1"));
+        database.run("DROP TABLE processed_messages_forgotten");
+
+        assertThatThrownBy(() -> claims.forget(MessageKey.of("loyalty", "1"), "ops", "ticket 7")
+                        .block(LIMIT))
+                .satisfies(error -> assertThat(SqlStates.stateOf(error)).isEqualTo("42P01"));
+        assertThat(database.claims()).isEqualTo(1);
+        assertThatThrownBy(() -> claims.forget(MessageKey.of("loyalty", "1"), " ", "ticket 7"))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("who must not be blank");
+    }
+
+    @Test
+    void keysOfOneColumnAndOfTypeUuid() {
+        database.run("CREATE TABLE uuids (message_id uuid PRIMARY KEY)");
+        ClaimTable table =
+                ClaimTable.named("uuids").withOneColumnKey("message_id").withoutProcessedAt();
+        KeptClaims kept = KeptClaims.in(table, pool);
+        String id = "0189c2d8-7b5b-7e3f-8a21-5e0c8f6b1d11";
+        try {
+            kept.createForgotten().block(LIMIT);
+            database.run("INSERT INTO uuids VALUES ('" + id + "'), ('1189c2d8-7b5b-7e3f-8a21-5e0c8f6b1d11')");
+
+            assertThat(kept.find(ClaimQuery.all().startingWith("0189"))
+                            .collectList()
+                            .block(LIMIT))
+                    .containsExactly(new KeptClaim(null, id, null, null));
+            assertThat(kept.forget(MessageKey.of("loyalty", id.toUpperCase(Locale.ROOT)), "ops", "why")
+                            .block(LIMIT))
+                    .isTrue();
+            assertThat(kept.oldest().block(LIMIT)).isNull();
+            assertThat(database.count("SELECT count(*) FROM uuids")).isEqualTo(1);
+        } finally {
+            database.run("DROP TABLE uuids; DROP TABLE IF EXISTS uuids_forgotten");
+        }
+    }
+
+    @Test
+    void theSizeAndTheOldestClaimAreTold() {
+        assertThat(claims.oldest().block(LIMIT)).isNull();
+        database.run("INSERT INTO processed_messages SELECT 'loyalty', n::text, now() - interval '3 days' * (n % 2)"
+                + " FROM generate_series(1, 10000) n");
+        database.run("ANALYZE processed_messages");
+
+        assertThat(claims.size().block(LIMIT)).satisfies(size -> {
+            assertThat(size.rows()).isEqualTo(10_000);
+            assertThat(size.dataBytes()).isGreaterThan(100_000);
+            assertThat(size.indexBytes()).isGreaterThan(100_000);
+        });
+        assertThat(claims.oldest().block(LIMIT))
+                .isBetween(
+                        Instant.now().minus(Duration.ofDays(3)).minusSeconds(60),
+                        Instant.now().minus(Duration.ofDays(3)).plusSeconds(60));
+    }
+
+    @Test
+    void aTableThatIsNotThereIsSaidToBe() {
+        KeptClaims none = KeptClaims.in(ClaimTable.named("nowhere"), pool);
+        assertThatThrownBy(() -> none.find(ClaimQuery.all()).then().block(LIMIT))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("nowhere");
+    }
+}
