@@ -95,6 +95,7 @@ final class Assignment {
         for (ConsumerRecord<byte[], byte[]> record : records) {
             long offset = record.offset();
             if (offset >= next) {
+                refetchedUpTo = UNKNOWN; // What comes from before it now is something else.
                 open.put(offset, ++came);
                 toEmit.add(offset);
                 next = offset + 1;
@@ -181,6 +182,11 @@ final class Assignment {
 
     synchronized boolean awaitsAny() {
         return !awaited.isEmpty();
+    }
+
+    /** Whether so much is done behind what is not that no more is to be taken. What was let go has to come first, or nothing ever is. */
+    synchronized boolean isTooFarAhead(long maxDeferred) {
+        return deferred() >= maxDeferred && awaited.isEmpty() && givenBack.isEmpty();
     }
 
     /**

@@ -139,7 +139,7 @@ final class Assignments {
     Set<TopicPartition> tooFarAhead(long maxDeferred) {
         Set<TopicPartition> far = new HashSet<>();
         for (Assignment assignment : new ArrayList<>(current.values())) {
-            if (assignment.deferred() >= maxDeferred) {
+            if (assignment.isTooFarAhead(maxDeferred)) {
                 far.add(assignment.partition());
             }
         }

@@ -21,6 +21,7 @@ final class ClientSettings {
     private static final int LARGEST_POLL = 500;
     private static final int LARGEST_RECORD = 64 * 1024 * 1024;
     private static final long USUAL_POLL_INTERVAL = 300_000;
+    private static final Duration LONGEST_DRAIN = Duration.ofSeconds(10);
     private static final Pattern SECRET = Pattern.compile("password|secret|jaas|token|credential|keystore\\.key");
 
     /** Within a JAAS configuration, where not everything is secret. */
@@ -35,6 +36,13 @@ final class ClientSettings {
             Checked.present(name, value);
         });
         return Map.copyOf(settings);
+    }
+
+    /** Half of what the group waits for a member that does not poll, but not more than this. */
+    static Duration usualDrainLimit(Map<String, Object> settings) {
+        Duration half = Duration.ofMillis(
+                number(settings, ConsumerConfig.MAX_POLL_INTERVAL_MS_CONFIG, USUAL_POLL_INTERVAL) / 2);
+        return half.compareTo(LONGEST_DRAIN) < 0 ? half : LONGEST_DRAIN;
     }
 
     static void requireConsumer(Map<String, Object> settings, Duration drainLimit) {

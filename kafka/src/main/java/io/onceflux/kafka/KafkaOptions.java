@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  * @param maxDeferredCommits how many messages of a partition may be done while an earlier one is not: a partition that has more
  *     is fetched no further until the earlier one is done, because a crash would redeliver them all. Null, the default, for ten
  *     times the {@code maxInFlight} of the consumer that subscribes
- * @param drainLimit how long a rebalance waits for the messages under way of the partitions that are taken away; default 10 s,
- *     less than the client's {@code max.poll.interval.ms}
+ * @param drainLimit how long a rebalance waits for the messages under way of the partitions that are taken away; less than
+ *     the client's {@code max.poll.interval.ms}. Default 10 s, or half of that, if it is less
  * @param minBackoff the pause before the first new subscription after one has ended; it doubles up to {@code maxBackoff};
  *     default 200 ms
  * @param maxBackoff the longest such pause; default 10 s
@@ -177,7 +177,7 @@ public record KafkaOptions(
         private boolean createDeadLetterTopics;
         private Duration commitInterval = Duration.ofSeconds(1);
         private @Nullable Integer maxDeferredCommits;
-        private Duration drainLimit = Duration.ofSeconds(10);
+        private @Nullable Duration drainLimit;
         private Duration minBackoff = Duration.ofMillis(200);
         private Duration maxBackoff = Duration.ofSeconds(10);
         private Duration startLimit = Duration.ofMinutes(1);
@@ -307,7 +307,7 @@ public record KafkaOptions(
                     createDeadLetterTopics,
                     commitInterval,
                     maxDeferredCommits,
-                    drainLimit,
+                    drainLimit != null ? drainLimit : ClientSettings.usualDrainLimit(clientProperties),
                     minBackoff,
                     maxBackoff,
                     startLimit,

@@ -43,7 +43,8 @@ final class KafkaSource implements Watcher {
     private final Scheduler broker;
     private final Scheduler emitting;
     private final Runnable closed;
-    private final long start = System.nanoTime();
+    private volatile long start;
+    private volatile long consumingSince;
     private volatile @Nullable Generation last;
     private volatile boolean hasConsumed;
     private volatile int failures;
@@ -86,7 +87,13 @@ final class KafkaSource implements Watcher {
     }
 
     private <V> Mono<V> onBroker(Callable<V> call) {
-        return BrokerThread.call(broker, call).onErrorMap(error -> Refusals.explained(options, error));
+        return BrokerThread.call(broker, () -> {
+                    if (start == 0) {
+                        start = System.nanoTime(); // The database may have been waited for before.
+                    }
+                    return call.call();
+                })
+                .onErrorMap(error -> Refusals.explained(options, error));
     }
 
     private Generation make(BiConsumer<Admin, Set<String>> check) {
@@ -99,7 +106,7 @@ final class KafkaSource implements Watcher {
     @Override
     public void consuming() {
         hasConsumed = true;
-        failures = 0;
+        consumingSince = System.nanoTime();
         intake.listener().onSourceConsuming(options.source());
     }
 
@@ -115,7 +122,7 @@ final class KafkaSource implements Watcher {
         if (setup && (!hasConsumed || end instanceof BrokenFenceException)) {
             return Mono.error(end);
         }
-        Duration since = Duration.ofNanos(System.nanoTime() - start);
+        Duration since = start == 0 ? Duration.ZERO : Duration.ofNanos(System.nanoTime() - start);
         if (!hasConsumed && since.compareTo(options.startLimit()) > 0) {
             return Mono.error(new InvalidSetupException(
                     ("Kafka at %s could not be reached for %d s, or %s not be consumed: check bootstrap.servers and"
@@ -123,11 +130,21 @@ final class KafkaSource implements Watcher {
                             .formatted(options.broker(), options.startLimit().toSeconds(), options.source(), words),
                     end));
         }
+        if (hasConsumedForLong()) {
+            failures = 0;
+        }
         int now = failures + 1;
         failures = now;
         Duration pause = backoff.after(now);
         lost(words, pause);
         return Mono.delay(pause);
+    }
+
+    /** To join is no success yet: what ends it may come right behind that, and each time the whole group would rebalance for it. */
+    private boolean hasConsumedForLong() {
+        long began = consumingSince;
+        consumingSince = 0;
+        return began != 0 && Duration.ofNanos(System.nanoTime() - began).compareTo(options.maxBackoff()) > 0;
     }
 
     /**

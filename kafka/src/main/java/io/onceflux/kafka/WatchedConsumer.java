@@ -77,8 +77,17 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         super.subscribe(pattern, new Rebalance(receiver));
     }
 
+    /** Whoever polls stops at an {@link Error} without a word, and so would the consumer. */
     @Override
     public ConsumerRecords<byte[], byte[]> poll(Duration timeout) {
+        try {
+            return watchedPoll(timeout);
+        } catch (Error e) {
+            throw new IllegalStateException("polling failed with " + e, e);
+        }
+    }
+
+    private ConsumerRecords<byte[], byte[]> watchedPoll(Duration timeout) {
         if (commits.tick() && !assignments.isIntakeEnded()) {
             assignments.all().forEach(this::stepBack);
         }

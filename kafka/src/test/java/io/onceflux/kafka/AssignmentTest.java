@@ -118,6 +118,33 @@ class AssignmentTest {
         assertThat(assignment.committable(14)).isEqualTo(14);
     }
 
+    /** Otherwise the partition would be held back for ever: what it waits for is never fetched. */
+    @Test
+    void aPartitionIsNotHeldBackWhileSomethingIsToBeFetchedAgain() {
+        come(10, 11, 12, 13);
+        take(10, 11, 12, 13);
+        done(11, 12, 13);
+        assertThat(assignment.isTooFarAhead(3)).isTrue();
+
+        assignment.giveBack(10);
+        assertThat(assignment.isTooFarAhead(3)).isFalse();
+        assignment.stepBack();
+        assertThat(assignment.isTooFarAhead(3)).isFalse();
+        come(10);
+        take(10);
+        assertThat(assignment.isTooFarAhead(3)).isTrue();
+    }
+
+    @Test
+    void aPartitionThatBeginsAgainAfterAStepBackIsNoticedToo() {
+        come(10, 11, 12);
+        take(10, 11, 12);
+        assignment.giveBack(10);
+        assignment.stepBack();
+        assertThat(come(10, 11, 12, 13)).isTrue();
+        assertThat(come(3, 4)).isFalse();
+    }
+
     @Test
     void whatIsLetGoAndThenDeletedFromTheTopicHoldsUpNothing() {
         come(10, 11);

@@ -57,6 +57,15 @@ class KafkaOptionsTest {
     }
 
     @Test
+    void theDrainLimitFollowsThePollInterval() {
+        KafkaOptions.Builder options =
+                KafkaOptions.topic("orders").bootstrapServers("a:1").groupId("g");
+        assertThat(options.build().drainLimit()).isEqualTo(Duration.ofSeconds(10));
+        assertThat(options.property("max.poll.interval.ms", 10_000).build().drainLimit())
+                .isEqualTo(Duration.ofSeconds(5));
+    }
+
+    @Test
     void namesAndLimitsAreChecked() {
         assertThatThrownBy(() -> KafkaOptions.topic("my orders")
                         .bootstrapServers("a:1")
@@ -79,6 +88,9 @@ class KafkaOptionsTest {
         refuses(
                 options -> options.drainLimit(Duration.ofMinutes(5)),
                 "drainLimit (300000 ms) must be less than max.poll.interval.ms (300000 ms)");
+        refuses(
+                options -> options.property("max.poll.interval.ms", 10_000).drainLimit(Duration.ofSeconds(10)),
+                "drainLimit (10000 ms) must be less than max.poll.interval.ms (10000 ms)");
         refuses(options -> options.property("max.poll.interval.ms", "soon"), "max.poll.interval.ms must be a number");
         refuses(options -> options.maxDeferredCommits(0), "maxDeferredCommits must be at least 1");
         refuses(options -> options.messageIdFromHeader(" "), "messageIdHeader must not be blank");

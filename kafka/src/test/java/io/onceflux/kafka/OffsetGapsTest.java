@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.ConsumerBuilder;
 import io.onceflux.Database;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
@@ -15,6 +16,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -187,8 +189,10 @@ class OffsetGapsTest {
                 .groupId(broker.group() + "-downwards")
                 .messageIdFromHeader(Broker.ID)
                 .build();
-        try (Running up = Running.start(broker.options().build(), database.pool(10), Order::apply, b -> b.lanes(8));
-                Running down = Running.start(there, database.pool(10), Order::apply, b -> b.lanes(8))) {
+        UnaryOperator<ConsumerBuilder<Order>> grouped =
+                consumer -> consumer.lanes(2).maxBatch(500).maxInFlight(2_000);
+        try (Running up = Running.start(broker.options().build(), database.pool(10), Order::apply, grouped);
+                Running down = Running.start(there, database.pool(10), Order::apply, grouped)) {
             await().until(() -> up.outcomes.size() == 1_000 && down.outcomes.size() == 1_000);
             broker.awaitNoBacklog();
             assertThat(up.count(Outcome.Failed.class) + down.count(Outcome.Failed.class))
