@@ -67,24 +67,22 @@ final class Settling {
     }
 
     private Mono<Void> eachForItself(Telling telling) {
-        return Mono.defer(() -> tell(telling.answer))
-                .doOnSuccess(done -> telling.succeeded())
-                .onErrorResume(error -> {
-                    telling.failed(error);
-                    return Mono.empty();
-                });
+        return noted(telling, Mono.defer(() -> tell(telling.answer)));
     }
 
     private Mono<Void> untilStored(Telling telling) {
-        return Limits.within(settings.settleLimit(), Mono.defer(() -> tell(telling.answer)))
+        Mono<Void> stored = Limits.within(settings.settleLimit(), Mono.defer(() -> tell(telling.answer)))
                 .retryWhen(Retry.from(failures -> failures.concatMap(
-                        failure -> nextTry(telling, failure.failure(), (int) failure.totalRetries() + 1))))
-                .doOnSuccess(done -> telling.succeeded())
-                .onErrorResume(error -> {
-                    telling.failed(error);
-                    return Mono.empty();
-                })
-                .doOnCancel(telling::cutOff);
+                        failure -> nextTry(telling, failure.failure(), (int) failure.totalRetries() + 1))));
+        return noted(telling, stored).doOnCancel(telling::cutOff);
+    }
+
+    /** Completes either way: a failure is the listener's to know. */
+    private static Mono<Void> noted(Telling telling, Mono<Void> told) {
+        return told.doOnSuccess(done -> telling.succeeded()).onErrorResume(error -> {
+            telling.failed(error);
+            return Mono.empty();
+        });
     }
 
     /** Where dead letters are kept in a table, the source has nothing to do but to forget the message. */

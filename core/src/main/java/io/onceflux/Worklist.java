@@ -120,21 +120,21 @@ final class Worklist<T> {
     /** Those of a part that need not wait for one before it become a part of their own, and the others stay. */
     private Part<T> apart(int at, List<Message<T>> free) {
         Part<T> before = parts.get(at);
-        Set<Message<T>> gone = identities(free);
-        List<Message<T>> rest = before.messages.stream()
-                .filter(message -> !gone.contains(message))
-                .toList();
         Part<T> apart = new Part<>(free, judges.apply(free), before.attempts, before.notBefore);
-        parts.set(at, new Part<>(rest, judges.apply(rest), before.attempts, before.notBefore));
+        setRest(at, before, without(before, free));
         parts.add(at, apart);
         return apart;
     }
 
-    /** Not by key: a message may have none. */
-    private static <T> Set<Message<T>> identities(List<Message<T>> messages) {
-        Set<Message<T>> identities = Collections.newSetFromMap(new IdentityHashMap<>());
-        identities.addAll(messages);
-        return identities;
+    private void setRest(int at, Part<T> before, List<Message<T>> rest) {
+        parts.set(at, new Part<>(rest, judges.apply(rest), before.attempts, before.notBefore));
+    }
+
+    /** By identity, not by key: a message may have none. */
+    private static <T> List<Message<T>> without(Part<T> part, List<Message<T>> some) {
+        Set<Message<T>> gone = Collections.newSetFromMap(new IdentityHashMap<>());
+        gone.addAll(some);
+        return part.messages.stream().filter(message -> !gone.contains(message)).toList();
     }
 
     /** When the first of those that have to wait may be attempted; now if none has to. */
@@ -190,14 +190,11 @@ final class Worklist<T> {
         if (at < 0) {
             return;
         }
-        Set<Message<T>> gone = identities(some);
-        List<Message<T>> rest = part.messages.stream()
-                .filter(message -> !gone.contains(message))
-                .toList();
+        List<Message<T>> rest = without(part, some);
         if (rest.isEmpty()) {
             parts.remove(at);
         } else {
-            parts.set(at, new Part<>(rest, judges.apply(rest), part.attempts, part.notBefore));
+            setRest(at, part, rest);
         }
     }
 
