@@ -37,12 +37,17 @@ final class Conditions {
         return SYSTEM.getCpuLoad();
     }
 
-    /** Whether so much was going on beside that figures are worth nothing. */
-    static boolean isBusy(double load) {
-        return load > 0.15;
+    /**
+     * Whether so much was going on beside that figures are worth nothing.
+     *
+     * @param before what {@link #load()} said
+     * @param meanwhile what {@link OtherWork} says
+     */
+    static boolean isBusy(double before, double meanwhile) {
+        return before > 0.15 || meanwhile > 0.03;
     }
 
-    static Map<String, String> describe(String command, double load, Servers servers) {
+    static Map<String, String> describe(String command, double before, double meanwhile, Servers servers) {
         Map<String, String> conditions = new LinkedHashMap<>();
         conditions.put("Command", command);
         conditions.put("Date", LocalDate.now(ZoneOffset.UTC).toString());
@@ -50,7 +55,8 @@ final class Conditions {
         conditions.put("Processor", SYSTEM.getAvailableProcessors() + " x " + processor());
         conditions.put("Memory", "%d GB".formatted(Math.round(SYSTEM.getTotalMemorySize() / 1e9)));
         conditions.put("System", System.getProperty("os.name") + " " + System.getProperty("os.version"));
-        conditions.put("Processors in use before", "%.0f %%".formatted(100 * load));
+        conditions.put("Processors in use before", "%.0f %%".formatted(100 * before));
+        conditions.put("Processors in use by others meanwhile", "%.1f %%".formatted(100 * meanwhile));
         conditions.put("Java", System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"));
         conditions.putAll(servers.versions());
         conditions.put("Spring Framework", String.valueOf(SpringVersion.getVersion()));

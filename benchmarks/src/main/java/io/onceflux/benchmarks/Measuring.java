@@ -41,8 +41,9 @@ final class Measuring {
     }
 
     Measurements run() throws Exception {
-        double load = Conditions.load();
-        try (Servers servers = new Servers()) {
+        double before = Conditions.load();
+        try (Servers servers = new Servers();
+                OtherWork others = OtherWork.watch()) {
             for (Part part : plan.parts()) {
                 run(part, servers);
             }
@@ -52,9 +53,10 @@ final class Measuring {
                 heap = SmallHeap.measure(plan.millionsOfKeys(), results.resolve(Plan.SMALL_HEAP));
             }
             Map<String, Map<String, Long>> counts = scaleOut(servers);
+            double meanwhile = others.share();
             return new Measurements(
-                    Conditions.describe(command, load, servers),
-                    Conditions.isBusy(load),
+                    Conditions.describe(command, before, meanwhile, servers),
+                    Conditions.isBusy(before, meanwhile),
                     rates,
                     latencies,
                     sizes,

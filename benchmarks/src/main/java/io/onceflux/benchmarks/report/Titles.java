@@ -8,9 +8,9 @@ final class Titles {
 
     private static final Map<String, String> WAYS = Map.ofEntries(
             Map.entry("jdbc", "JDBC loop"),
-            Map.entry("by-hand-per-message", "Spring R2DBC by hand without a claim, a message at a time"),
-            Map.entry("by-hand-grouped", "Spring R2DBC by hand without a claim, grouped"),
-            Map.entry("by-hand-set-based", "Spring R2DBC by hand without a claim, set-based"),
+            Map.entry("by-hand-per-message", "Spring R2DBC by hand, a message at a time"),
+            Map.entry("by-hand-grouped", "Spring R2DBC by hand, grouped"),
+            Map.entry("by-hand-set-based", "Spring R2DBC by hand, set-based"),
             Map.entry("per-message", "OnceFlux, a message at a time"),
             Map.entry("grouped", "OnceFlux, grouped"),
             Map.entry("set-based", "OnceFlux, set-based"),

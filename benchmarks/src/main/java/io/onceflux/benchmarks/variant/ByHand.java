@@ -8,6 +8,8 @@ import io.onceflux.benchmarks.scenario.Site;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.r2dbc.core.DatabaseClient;
@@ -16,10 +18,18 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
- * The effect in Spring's reactive transaction and nothing else: no claim, no retries, no order. What the same work costs where
- * nobody looks for duplicates, and about the most that any way over R2DBC can reach.
+ * The claim and the effect in Spring's reactive transaction and nothing else: no retries, no limits, no order, nothing taken apart
+ * that fails. About the most that any way over R2DBC can reach.
  */
 final class ByHand implements Variant {
+
+    private static final String CLAIM =
+            "INSERT INTO processed_messages (consumer, message_key) VALUES ('by-hand', :key) ON CONFLICT DO NOTHING";
+
+    private static final String CLAIM_ALL = """
+            INSERT INTO processed_messages (consumer, message_key) SELECT 'by-hand', unnest(:keys::text[])
+            ON CONFLICT DO NOTHING RETURNING message_key
+            """;
 
     private final Case what;
     private final Books books;
@@ -47,10 +57,34 @@ final class ByHand implements Variant {
 
     private Mono<Integer> transaction(int lane) {
         List<Order> group = group(lane);
-        return transaction.transactional(effect(group)).thenReturn(group.size());
+        return transaction
+                .transactional(what.claims() ? claim(group).flatMap(this::effect) : effect(group))
+                .thenReturn(group.size());
+    }
+
+    /** The messages that were claimed now. */
+    private Mono<List<Order>> claim(List<Order> group) {
+        if (what.way().grouping() == Grouping.PER_MESSAGE) {
+            return db.sql(CLAIM)
+                    .bind("key", group.get(0).key())
+                    .fetch()
+                    .rowsUpdated()
+                    .map(rows -> rows == 1 ? group : List.of());
+        }
+        return db.sql(CLAIM_ALL)
+                .bind("keys", group.stream().map(Order::key).toArray(String[]::new))
+                .map(row -> Objects.requireNonNull(row.get(0, String.class)))
+                .all()
+                .collect(Collectors.toSet())
+                .map(fresh -> group.stream()
+                        .filter(order -> fresh.contains(order.key()))
+                        .toList());
     }
 
     private Mono<Void> effect(List<Order> group) {
+        if (group.isEmpty()) {
+            return Mono.empty();
+        }
         return what.way().grouping() == Grouping.SET_BASED
                 ? Credit.all(group, db)
                 : Flux.fromIterable(group)
@@ -74,7 +108,7 @@ final class ByHand implements Variant {
 
     @Override
     public void audit() {
-        books.requireOnce(loops.done(), false);
+        books.requireOnce(loops.done(), what.claims());
     }
 
     @Override

@@ -6,7 +6,7 @@ import java.util.Locale;
 public enum Way {
     /** A blocking loop over JDBC. */
     JDBC(8, 1),
-    /** The effect in Spring's reactive transaction, without OnceFlux and so without a claim. */
+    /** Claim and effect in Spring's reactive transaction, without OnceFlux. */
     BY_HAND_PER_MESSAGE(8, 1),
     BY_HAND_GROUPED(2, 256),
     BY_HAND_SET_BASED(4, 512),

@@ -23,7 +23,9 @@ class VariantsTest {
             strings = {
                 "jdbc",
                 "jdbc/without-claim",
+                "by-hand-per-message",
                 "by-hand-grouped/batch=20",
+                "by-hand-grouped/batch=20/without-claim",
                 "by-hand-set-based",
                 "per-message",
                 "per-message/duplicates=50",
