@@ -125,7 +125,8 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                 Fork.of("spring-amqp", "spring-amqp/duplicates=50"),
                 Fork.of("rabbit-per-message"),
                 Fork.of("rabbit-grouped", "rabbit-grouped/duplicates=50"),
-                Fork.of("rabbit-set-based"));
+                Fork.of("rabbit-set-based"),
+                Fork.of("rabbit-bare"));
     }
 
     private static Fork duplicates(String way) {

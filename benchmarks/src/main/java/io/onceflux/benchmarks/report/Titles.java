@@ -16,6 +16,7 @@ final class Titles {
             Map.entry("set-based", "OnceFlux, set-based"),
             Map.entry("pipeline-per-message", "Pipeline alone, a message at a time"),
             Map.entry("pipeline", "Pipeline alone, grouped"),
+            Map.entry("rabbit-bare", "RabbitMQ's own client, which does nothing"),
             Map.entry("spring-amqp", "Spring AMQP + JdbcTemplate"),
             Map.entry("rabbit-per-message", "OnceFlux, a message at a time"),
             Map.entry("rabbit-grouped", "OnceFlux, grouped"),

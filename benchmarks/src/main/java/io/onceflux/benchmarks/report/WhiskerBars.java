@@ -38,7 +38,12 @@ final class WhiskerBars extends BarRenderer {
     @Override
     public Paint getItemPaint(int row, int column) {
         String what = bars.get(column).getKey();
-        return what.startsWith("jdbc") || what.startsWith("spring") || what.startsWith("by-hand") ? BASELINE : ONCEFLUX;
+        return what.startsWith("jdbc")
+                        || what.startsWith("spring")
+                        || what.startsWith("by-hand")
+                        || what.startsWith("rabbit-bare")
+                ? BASELINE
+                : ONCEFLUX;
     }
 
     @Override

@@ -22,7 +22,7 @@ abstract class FromBroker implements Variant {
 
     private final Backlog backlog;
     private final boolean claims;
-    private final Books books;
+    private final @Nullable Books books;
     private final LongAdder done = new LongAdder();
     private final AtomicReference<@Nullable Throwable> error = new AtomicReference<>();
     private double perSecond;
@@ -35,6 +35,13 @@ abstract class FromBroker implements Variant {
         this.books = Books.open(site);
     }
 
+    /** Without a database. */
+    FromBroker(Backlog backlog) {
+        this.backlog = backlog;
+        this.claims = false;
+        this.books = null;
+    }
+
     /** Begins to consume. */
     abstract void connect();
 
@@ -43,6 +50,10 @@ abstract class FromBroker implements Variant {
 
     final void oneDone() {
         done.increment();
+    }
+
+    final long doneSoFar() {
+        return done.sum();
     }
 
     final void oneDone(Outcome outcome) {
@@ -102,7 +113,9 @@ abstract class FromBroker implements Variant {
             throw new IllegalStateException(
                     "%d messages were done with, but %d published".formatted(done.sum(), backlog.published()));
         }
-        books.requireOnce(backlog.distinct(), claims);
+        if (books != null) {
+            books.requireOnce(backlog.distinct(), claims);
+        }
     }
 
     @Override

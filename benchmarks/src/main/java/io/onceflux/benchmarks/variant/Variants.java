@@ -15,6 +15,7 @@ public final class Variants {
             case PER_MESSAGE, GROUPED, SET_BASED -> FromMemory.intoDatabase(what, site);
             case PIPELINE_PER_MESSAGE, PIPELINE -> FromMemory.alone(what);
             case CLAIMS -> new ClaimsAlone(what, site);
+            case RABBIT_BARE -> new BareRabbit(what, site);
             case SPRING_AMQP -> new SpringAmqp(what, site);
             case KAFKA_PER_MESSAGE, KAFKA_GROUPED, KAFKA_SET_BASED, KAFKA_FENCED -> new KafkaConsumer(what, site);
             case RABBIT_PER_MESSAGE, RABBIT_GROUPED, RABBIT_SET_BASED -> new RabbitConsumer(what, site);

@@ -19,6 +19,8 @@ public enum Way {
     /** OnceFlux alone: source, claims and connections in memory, no effect. */
     PIPELINE_PER_MESSAGE(8, 1),
     PIPELINE(8, 256),
+    /** From the broker into nothing, with its own client. */
+    RABBIT_BARE(4, 512),
     /** The listener that most services have today. */
     SPRING_AMQP(8, 1),
     /** OnceFlux from the broker into the database. */

@@ -38,6 +38,7 @@ class VariantsTest {
                 "pipeline",
                 "claims/rows=1000",
                 "spring-amqp/duplicates=50",
+                "rabbit-bare",
                 "rabbit-per-message/duplicates=50",
                 "rabbit-grouped/duplicates=50",
                 "rabbit-set-based",
