@@ -78,6 +78,16 @@ final class AttemptConnection extends DelegatingConnection {
         return gate.statements();
     }
 
+    /**
+     * Whether anything may have been written since, although no row was affected: by all but one statement that does nothing else.
+     *
+     * @param statements what {@link #statements()} was before
+     */
+    boolean mayHaveWrittenSince(int statements) {
+        int since = gate.statements() - statements;
+        return since > 1 || (since == 1 && !new SqlText(gate.lastStatement()).isPlainWrite());
+    }
+
     ThrownErrors thrownErrors() {
         return thrownErrors;
     }
@@ -89,8 +99,10 @@ final class AttemptConnection extends DelegatingConnection {
 
     private Statement createStatement(String sql, UnaryOperator<Publisher<? extends Result>> begin) {
         TransactionControl.refuseIn(sql);
-        return gate.guard(new InterceptedStatement(
-                delegate.createStatement(sql), (execution, several) -> begin.apply(execution)));
+        return gate.guard(
+                sql,
+                new InterceptedStatement(
+                        delegate.createStatement(sql), (execution, several) -> begin.apply(execution)));
     }
 
     @Override

@@ -239,8 +239,11 @@ final class Attempts<T> {
     }
 
     private List<Handled<T>> committed(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {
-        progress.committed();
-        if (outcomes.stream().anyMatch(this::hasRun)) {
+        boolean applied = outcomes.stream().anyMatch(Outcome.Applied.class::isInstance);
+        if (applied || claimsAreKept) { // Otherwise nothing was written, and that says nothing about the database.
+            progress.committed();
+        }
+        if (applied) {
             progress.applied();
         }
         if (recentKeys != null) {
@@ -251,13 +254,6 @@ final class Attempts<T> {
             }
         }
         return finish(work, part, outcomes);
-    }
-
-    /** Whether the effect's statements have run: then the set-up is not broken. */
-    private boolean hasRun(Outcome outcome) {
-        return outcome instanceof Outcome.Applied
-                || outcome instanceof Outcome.Stale
-                || (!claimsAreKept && outcome instanceof Outcome.Duplicate);
     }
 
     private static List<Outcome> withAttempts(List<Outcome> outcomes, int attempts) {

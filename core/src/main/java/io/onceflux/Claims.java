@@ -88,6 +88,16 @@ public interface Claims {
         return true;
     }
 
+    /**
+     * Whether a consumer has claimed before: then it is not new, whatever its source thinks of it.
+     *
+     * @param connection a connection outside of any transaction
+     * @return empty where that is not known, which is the default
+     */
+    default Mono<Boolean> hasAny(Connection connection, String consumer) {
+        return Mono.empty();
+    }
+
     /** Claims in a table of PostgreSQL. */
     static Claims in(ClaimTable table) {
         return new TableClaims(table);

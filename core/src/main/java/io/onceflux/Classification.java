@@ -3,7 +3,7 @@ package io.onceflux;
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.EffectRunner.AgainException;
-import io.onceflux.EffectRunner.StandsAloneException;
+import io.onceflux.EffectRunner.WroteInVainException;
 import io.onceflux.Message.UnusableMessageException;
 import io.onceflux.ProcessOnce.ClaimFailedException;
 import io.onceflux.ProcessOnce.ClaimHeldException;
@@ -30,7 +30,7 @@ final class Classification {
             MissingPartitionException.class,
             TimeLimitException.class,
             AgainException.class,
-            StandsAloneException.class);
+            WroteInVainException.class);
 
     private final Function<Throwable, @Nullable FailureKind> usersWord;
     private final Mono<Boolean> databaseAnswers;

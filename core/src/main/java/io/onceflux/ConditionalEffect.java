@@ -24,7 +24,8 @@ public interface ConditionalEffect<T> {
 
     /**
      * Makes the statement that decides. What else the message does is part of it (a common table expression), or comes after it, with
-     * {@link #then}. Where no row was affected and there is no claim, everything that was written for the message is rolled back.
+     * {@link #then}. Where no row was affected, everything that was written for the message is undone, but for what triggers have: if it was
+     * more than one plain INSERT, UPDATE, DELETE or MERGE, the effect runs once more for that, behind a savepoint.
      *
      * <p>Everything that {@link Effect#apply} says of the thread, the session and the client holds here too; but a duplicate calls it
      * again.

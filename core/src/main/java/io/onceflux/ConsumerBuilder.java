@@ -122,6 +122,7 @@ public final class ConsumerBuilder<T> {
     public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
         Effect<? super T> each = given("effect", theEffect);
         this.effect = claimsOfIt -> EffectRunner.oneByOne(each);
+        this.noRowsAreDuplicates = false;
         this.together = false;
         this.conditional = false;
         return this;
@@ -131,6 +132,7 @@ public final class ConsumerBuilder<T> {
     public ConsumerBuilder<T> batchEffect(BatchEffect<T> theEffect) {
         BatchEffect<T> all = given("batchEffect", theEffect);
         this.effect = claimsOfIt -> EffectRunner.together(all);
+        this.noRowsAreDuplicates = false;
         this.together = true;
         this.conditional = false;
         return this;
@@ -161,7 +163,7 @@ public final class ConsumerBuilder<T> {
         ConditionalEffect<? super T> each = given("conditionalEffect", theEffect);
         BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> asked =
                 given("the meaning of no rows", meaning);
-        this.effect = claimsOfIt -> EffectRunner.conditional(each, asked, !claimsOfIt.areKept());
+        this.effect = claimsOfIt -> EffectRunner.conditional(each, asked);
         this.together = false;
         this.conditional = true;
         this.noRowsAreDuplicates = false;
@@ -427,6 +429,13 @@ public final class ConsumerBuilder<T> {
         if (kept.followSource()) {
             requireSourcesOrder(kept);
         }
+        that(
+                retention == null || kept.areKept(),
+                "consumer '%s' has a retention, but keeps no claims: leave it out".formatted(consumer));
+        that(
+                retention == null || retention.isOf(consumer, kept),
+                "consumer '%s' keeps its claims in %s, but its retention is for other ones: %s"
+                        .formatted(consumer, kept, retention));
         return new IdempotentConsumer<>(
                 settings,
                 connections,

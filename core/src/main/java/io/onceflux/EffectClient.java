@@ -20,14 +20,21 @@ final class EffectClient implements DatabaseClient {
 
     private final DatabaseClient lent;
     private final EffectConnection own;
+    private final EffectScope scope;
 
     /**
      * @param lent on the transaction's connection for as long as the effect goes on
      * @param own the effect's view of that connection
+     * @param scope the messages of the effect
      */
-    EffectClient(DatabaseClient lent, EffectConnection own) {
+    EffectClient(DatabaseClient lent, EffectConnection own, EffectScope scope) {
         this.lent = lent;
         this.own = own;
+        this.scope = scope;
+    }
+
+    EffectScope scope() {
+        return scope;
     }
 
     @Override

@@ -56,9 +56,10 @@ final class EffectClients {
          * For one effect of the transaction.
          *
          * @param effect the effect's own view of the connection, ended when the effect ends
+         * @param scope the messages of the effect
          */
-        DatabaseClient to(EffectConnection effect) {
-            return new EffectClient(client, effect);
+        DatabaseClient to(EffectConnection effect, EffectScope scope) {
+            return new EffectClient(client, effect, scope);
         }
 
         @Override

@@ -20,53 +20,57 @@ interface EffectRunner<T> {
      * Runs the effect of every message.
      *
      * @param culprit is told the message whose effect failed, where that can be known
-     * @return the outcomes, in the order of the messages
+     * @param undoing whether what an effect wrote can be undone, if it turns out that nothing happens; for one message only
+     * @return the outcomes, in the order of the messages; {@link WroteInVainException} if that turned out, and cannot be undone
      */
-    Mono<List<Outcome>> run(List<Message<T>> fresh, AttemptConnection connection, Consumer<Message<T>> culprit);
+    Mono<List<Outcome>> run(
+            List<Message<T>> fresh, AttemptConnection connection, Consumer<Message<T>> culprit, boolean undoing);
 
     /** One after the other, in the order of the messages. */
     static <T> EffectRunner<T> oneByOne(Effect<? super T> effect) {
-        return inTransaction((fresh, transaction, culprit) -> inOrder(
+        return inTransaction((fresh, transaction, culprit, undoing) -> inOrder(
                 fresh,
                 culprit,
                 message -> transaction
-                        .run(nameOf(message), db -> effect.apply(payload(message), db))
+                        .run(nameOf(message), scope(message), db -> effect.apply(payload(message), db))
                         .then(Mono.fromSupplier(() -> new Outcome.Applied(message.requireKey())))));
     }
 
     /**
-     * One after the other, each with the outcome that its effect says.
+     * One after the other, each with the outcome that its effect says. What a message has written is undone where it affected no row.
      *
      * @param meaning of no row, asked in the same transaction
-     * @param undone whether what a message has written is rolled back where it affected no row. In a batch that is only possible if it
-     *     stands alone, which it is then made to
      */
     static <T> EffectRunner<T> conditional(
             ConditionalEffect<? super T> effect,
-            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
-            boolean undone) {
-        return inTransaction((fresh, transaction, culprit) -> inOrder(fresh, culprit, message -> {
-            int before = transaction.connection().statements();
-            return transaction
-                    .<Number>run(nameOf(message), db -> effect.apply(payload(message), db))
-                    .map(Number::longValue)
-                    .reduce((first, second) -> {
-                        throw new IllegalStateException(
-                                "the conditional effect emitted several numbers: the statement that"
-                                        + " decides has one, and what depends on it goes into then(...)");
-                    })
-                    .switchIfEmpty(Mono.error(() -> new IllegalStateException(
-                            "the conditional effect emitted no number: it returns how many rows were affected")))
-                    .flatMap(rows -> {
-                        if (rows > 0) {
-                            return Mono.just(new Outcome.Applied(message.requireKey()));
-                        }
-                        boolean mayHaveWritten = transaction.connection().statements() - before > 1;
-                        return undone && mayHaveWritten && fresh.size() > 1
-                                ? Mono.error(new StandsAloneException())
-                                : meaningOf(message, meaning, transaction);
-                    });
+            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning) {
+        return inTransaction((fresh, transaction, culprit, undoing) -> inOrder(fresh, culprit, message -> {
+            AttemptConnection connection = transaction.connection();
+            int before = connection.statements();
+            Mono<Long> rows = rowsOf(message, effect, transaction);
+            Mono<Long> undone = undoing ? Undoing.whereNone(rows, connection) : rows;
+            return undone.flatMap(affected -> {
+                if (affected > 0) {
+                    return Mono.just(new Outcome.Applied(message.requireKey()));
+                }
+                return !undoing && connection.mayHaveWrittenSince(before)
+                        ? Mono.error(new WroteInVainException())
+                        : meaningOf(message, meaning, transaction);
+            });
         }));
+    }
+
+    private static <T> Mono<Long> rowsOf(
+            Message<T> message, ConditionalEffect<? super T> effect, EffectsTransaction transaction) {
+        return transaction
+                .<Number>run(nameOf(message), scope(message), db -> effect.apply(payload(message), db))
+                .map(Number::longValue)
+                .reduce((first, second) -> {
+                    throw new IllegalStateException("the conditional effect emitted several numbers: the statement that"
+                            + " decides has one, and what depends on it goes into then(...)");
+                })
+                .switchIfEmpty(Mono.error(() -> new IllegalStateException(
+                        "the conditional effect emitted no number: it returns how many rows were affected")));
     }
 
     private static <T> Mono<Outcome> meaningOf(
@@ -74,7 +78,10 @@ interface EffectRunner<T> {
             BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
             EffectsTransaction transaction) {
         return transaction
-                .run(nameOf(message), db -> meaning.apply(payload(message), db))
+                .run(
+                        nameOf(message),
+                        new MessagesInScope(List.of(message), MessagesInScope.BEHIND_THE_EFFECT),
+                        db -> meaning.apply(payload(message), db))
                 .next()
                 .switchIfEmpty(Mono.error(
                         () -> new IllegalStateException("it was not said what it means that no row was affected")))
@@ -105,15 +112,20 @@ interface EffectRunner<T> {
         return () -> "the effect of " + message.key();
     }
 
+    private static EffectScope scope(Message<?> message) {
+        return new MessagesInScope(List.of(message), 0);
+    }
+
     private static <T> T payload(Message<T> message) {
         return message.delivery().payload();
     }
 
     /** All at once. */
     static <T> EffectRunner<T> together(BatchEffect<T> effect) {
-        return inTransaction((fresh, transaction, culprit) -> transaction
+        return inTransaction((fresh, transaction, culprit, undoing) -> transaction
                 .run(
                         fresh.size() == 1 ? nameOf(fresh.get(0)) : () -> "a batch effect",
+                        new MessagesInScope(fresh, 0),
                         db -> effect.apply(
                                 fresh.stream().map(EffectRunner::payload).toList(), db))
                 .then(Mono.fromSupplier(() -> fresh.stream()
@@ -123,18 +135,19 @@ interface EffectRunner<T> {
 
     private static <T> EffectRunner<T> inTransaction(EffectsOfMessages<T> effects) {
         EffectClients clients = new EffectClients();
-        return (fresh, connection, culprit) -> Mono.using(
+        return (fresh, connection, culprit, undoing) -> Mono.using(
                 () -> clients.lend(connection),
                 lent -> connection
                         .thrownErrors()
-                        .watch(effects.run(fresh, new EffectsTransaction(connection, lent), culprit)),
+                        .watch(effects.run(fresh, new EffectsTransaction(connection, lent), culprit, undoing)),
                 clients::giveBack);
     }
 
     /** What runs in one transaction. */
     @FunctionalInterface
     interface EffectsOfMessages<T> {
-        Mono<List<Outcome>> run(List<Message<T>> fresh, EffectsTransaction transaction, Consumer<Message<T>> culprit);
+        Mono<List<Outcome>> run(
+                List<Message<T>> fresh, EffectsTransaction transaction, Consumer<Message<T>> culprit, boolean undoing);
     }
 
     /** The transaction in which effects run. */
@@ -142,12 +155,15 @@ interface EffectRunner<T> {
 
         /** Runs one effect, which is given a client of its own. */
         <V> Flux<V> run(
-                Supplier<String> name, Function<DatabaseClient, ? extends @Nullable Publisher<? extends V>> effect) {
+                Supplier<String> name,
+                EffectScope scope,
+                Function<DatabaseClient, ? extends @Nullable Publisher<? extends V>> effect) {
             return Flux.defer(() -> {
                 EffectConnection own = new EffectConnection(connection, name);
+                DatabaseClient client = lent.to(own, scope);
                 return connection
                         .thrownErrors()
-                        .<V, V>guard(Flux.defer(() -> publisherOf(effect, lent.to(own))), () -> new Ending<>(own))
+                        .<V, V>guard(Flux.defer(() -> publisherOf(effect, client)), () -> new Ending<>(own))
                         .onErrorMap(Error.class, EffectErrorException::new);
             });
         }
@@ -185,11 +201,11 @@ interface EffectRunner<T> {
         }
     }
 
-    /** The effect affected no row after other statements, which cannot be rolled back without those of other messages. */
-    final class StandsAloneException extends RuntimeException {
-        StandsAloneException() {
+    /** No row was affected, but something else may have been written, which must not be committed. */
+    final class WroteInVainException extends RuntimeException {
+        WroteInVainException() {
             super(
-                    "no row was affected, and what was written before is rolled back: the message is tried once more, alone");
+                    "no row was affected, and what was written besides is rolled back: the message is tried once more, alone");
         }
     }
 }

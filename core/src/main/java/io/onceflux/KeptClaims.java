@@ -12,6 +12,8 @@ import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.transaction.annotation.Isolation;
@@ -103,20 +105,37 @@ public final class KeptClaims {
      * The keys that are forgotten, by whichever process, from a minute ago on; for a consumer's {@link RecentKeys} on every instance:
      *
      * <pre>{@code
-     * claims.forgotten(Duration.ofSeconds(10)).subscribe(recentKeys::forget, ...);
+     * claims.forgotten(Duration.ofSeconds(10), error -> log.warn(...)).subscribe(recentKeys::forget);
      * }</pre>
      *
      * @param every how often the database is asked
+     * @param onError told why it could not be asked; the next time it is asked for what was forgotten since it last answered
      * @return does not end by itself; a key is emitted several times
      */
-    public Flux<MessageKey> forgotten(Duration every) {
+    public Flux<MessageKey> forgotten(Duration every, Consumer<? super Throwable> onError) {
         positive("every", every);
-        return onConnection(connection -> ClaimRows.now(connection)
-                        .flatMap(now -> rows.forgottenSince(connection, now.minus(every.plus(UNDER_WAY)))))
-                .flatMapIterable(keys -> keys)
-                .map(key -> new MessageKey(key.consumer(), key.id()))
-                .repeatWhen(ends -> ends.concatMap(end -> Mono.delay(every)))
+        given("onError", onError);
+        return Flux.defer(() -> {
+                    AtomicReference<@Nullable Instant> answered = new AtomicReference<>();
+                    return forgottenSince(answered)
+                            .onErrorResume(error -> {
+                                onError.accept(error);
+                                return Flux.empty();
+                            })
+                            .repeatWhen(ends -> ends.concatMap(end -> Mono.delay(every)));
+                })
                 .onErrorStop();
+    }
+
+    /** @param answered when the database last answered, by its clock; null if it has not yet */
+    private Flux<MessageKey> forgottenSince(AtomicReference<@Nullable Instant> answered) {
+        return onConnection(connection -> ClaimRows.now(connection).flatMap(now -> {
+                    Instant last = answered.get();
+                    return rows.forgottenSince(connection, (last == null ? now : last).minus(UNDER_WAY))
+                            .doOnNext(keys -> answered.set(now));
+                }))
+                .flatMapIterable(keys -> keys)
+                .map(key -> new MessageKey(key.consumer(), key.id()));
     }
 
     /** How large the table is, from the catalogue. */

@@ -2,6 +2,7 @@ package io.onceflux;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.Claims.Claimed;
+import io.onceflux.EffectRunner.WroteInVainException;
 import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -48,32 +49,40 @@ final class ProcessOnce<T> {
      */
     Mono<List<Outcome>> attempt(
             List<Message<T>> messages, Duration timeLimit, BooleanSupplier mayCommit, Consumer<Message<T>> culprit) {
+        Mono<List<Outcome>> attempt = attempt(messages, timeLimit, mayCommit, culprit, false);
+        return messages.size() > 1
+                ? attempt
+                : attempt.onErrorResume(
+                        WroteInVainException.class, inVain -> attempt(messages, timeLimit, mayCommit, culprit, true));
+    }
+
+    private Mono<List<Outcome>> attempt(
+            List<Message<T>> messages,
+            Duration timeLimit,
+            BooleanSupplier mayCommit,
+            Consumer<Message<T>> culprit,
+            boolean undoing) {
         AtomicBoolean claimed = new AtomicBoolean();
-        return transactions
-                .inTransaction(connection -> Limits.within(
-                                timeLimit,
-                                claim(messages, connection)
-                                        .onErrorMap(this::claimFailed)
-                                        .flatMap(became -> {
-                                            claimed.set(true);
-                                            return effects(messages, became, connection, culprit);
-                                        }))
-                        .onErrorMap(LimitPassedException.class, e -> {
-                            if (connection.waitsForBegin()) {
-                                return new NoConnectionException(e);
-                            }
-                            TimeLimitException passed = new TimeLimitException(timeLimit);
-                            return claimed.get() ? passed : claimFailed(passed);
-                        })
-                        .doOnNext(outcomes -> {
-                            if (!mayCommit.getAsBoolean()) {
-                                throw new TimeLimitException(timeLimit);
-                            }
-                            if (!claims.areKept() && outcomes.stream().noneMatch(Outcome.Applied.class::isInstance)) {
-                                throw new NothingAppliedException(outcomes);
-                            }
-                        }))
-                .onErrorResume(NothingAppliedException.class, nothing -> Mono.just(nothing.outcomes));
+        return transactions.inTransaction(connection -> Limits.within(
+                        timeLimit,
+                        claim(messages, connection)
+                                .onErrorMap(this::claimFailed)
+                                .flatMap(became -> {
+                                    claimed.set(true);
+                                    return effects(messages, became, connection, culprit, undoing);
+                                }))
+                .onErrorMap(LimitPassedException.class, e -> {
+                    if (connection.waitsForBegin()) {
+                        return new NoConnectionException(e);
+                    }
+                    TimeLimitException passed = new TimeLimitException(timeLimit);
+                    return claimed.get() ? passed : claimFailed(passed);
+                })
+                .doOnNext(outcomes -> {
+                    if (!mayCommit.getAsBoolean()) {
+                        throw new TimeLimitException(timeLimit);
+                    }
+                }));
     }
 
     private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
@@ -94,7 +103,11 @@ final class ProcessOnce<T> {
     }
 
     private Mono<List<Outcome>> effects(
-            List<Message<T>> messages, Claimed claimed, AttemptConnection connection, Consumer<Message<T>> culprit) {
+            List<Message<T>> messages,
+            Claimed claimed,
+            AttemptConnection connection,
+            Consumer<Message<T>> culprit,
+            boolean undoing) {
         List<Message<T>> fresh = new ArrayList<>(messages.size());
         for (Message<T> message : messages) {
             if (claimed.fresh().contains(message.requireKey())) {
@@ -104,7 +117,7 @@ final class ProcessOnce<T> {
         if (fresh.isEmpty()) {
             return Mono.just(withOthers(messages, claimed, List.of()));
         }
-        return effects.run(fresh, connection, culprit)
+        return effects.run(fresh, connection, culprit, undoing)
                 .map(outcomes -> fresh.size() == messages.size() ? outcomes : withOthers(messages, claimed, outcomes));
     }
 
@@ -135,16 +148,6 @@ final class ProcessOnce<T> {
     static final class ClaimHeldException extends RuntimeException {
         ClaimHeldException(Throwable cause) {
             super("the claim is held by another transaction: " + Causes.messageOf(cause), cause);
-        }
-    }
-
-    /** There is nothing to commit: whatever was written before it was found out that nothing happens is rolled back. */
-    private static final class NothingAppliedException extends RuntimeException {
-        private final transient List<Outcome> outcomes;
-
-        NothingAppliedException(List<Outcome> outcomes) {
-            super("nothing was applied", null, false, false);
-            this.outcomes = outcomes;
         }
     }
 

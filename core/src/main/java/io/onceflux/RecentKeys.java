@@ -74,9 +74,15 @@ public final class RecentKeys {
         keys.put(message.requireKey(), fingerprint == null ? NO_FINGERPRINT : fingerprint);
     }
 
-    /** Forgets a key, so that the database is asked again. For who has deleted its claim on purpose; on every instance. */
+    /**
+     * Forgets a key, so that the database is asked again. For who has deleted its claim on purpose; on every instance. Its id is found in
+     * lower and upper case: to a key column of type uuid they are the same. Looks through all keys.
+     */
     public void forget(MessageKey key) {
-        keys.invalidate(key);
+        keys.asMap()
+                .keySet()
+                .removeIf(known ->
+                        known.consumer().equals(key.consumer()) && known.id().equalsIgnoreCase(key.id()));
     }
 
     /** How many messages were found to be duplicates here, each of which has saved a transaction, or its part in one. */

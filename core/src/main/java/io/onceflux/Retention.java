@@ -30,7 +30,7 @@ import reactor.core.publisher.Mono;
  *
  * <p>It works through the table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
  * where the table is. An instance that finds another one at it leaves it to that. It takes transactions only, no session, and so works
- * behind PgBouncer. The role needs SELECT, UPDATE and DELETE on the table, and on each of its partitions. It needs no index on the time, which
+ * behind PgBouncer; but two connections, one of them for the lock. The role needs SELECT, UPDATE and DELETE on the table, and on each of its partitions. It needs no index on the time, which
  * would cost something with each claim.
  */
 public final class Retention {
@@ -101,6 +101,12 @@ public final class Retention {
         return new Retention(table, kept, consumer, batchSize, pause, timeout);
     }
 
+    /** Whether it removes the claims of this consumer, as they are kept. */
+    boolean isOf(String name, Claims claimsOfIt) {
+        return (consumer == null || consumer.equals(name))
+                && (!(claimsOfIt instanceof TableClaims inTable) || inTable.isIn(table));
+    }
+
     /** How long claims are kept. */
     public Duration kept() {
         return kept;
@@ -118,7 +124,7 @@ public final class Retention {
      * Removes what is old now. Cancelling it rolls back the transaction that is under way.
      *
      * @return a progress after each transaction, on the driver's thread or that of a pause, the last one with {@code done} 1; nothing where
-     *     another instance is at it, which may also be found out on the way. Error: {@link InvalidSetupException} if there is no such table,
+     *     another instance is at it. Error: {@link InvalidSetupException} if there is no such table,
      *     if it does not fit or may not be written to; {@link java.util.concurrent.TimeoutException} where a transaction takes more than a
      *     minute; or the database's own
      */
@@ -129,12 +135,12 @@ public final class Retention {
                 .withoutTransaction(connection -> Limits.within(TIME_LIMIT, claims.plan(connection, kept, batchSize)))
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
-                .flatMapMany(plan -> {
-                    Run run = new Run(transactions, plan);
-                    return plan.pieces().isEmpty()
-                            ? Flux.just(new Progress(0, 1))
-                            : run.step(0, 0).expand(run::next).map(run::progress);
-                })
+                .flatMapMany(plan -> plan.pieces().isEmpty()
+                        ? Flux.just(new Progress(0, 1))
+                        : SoleRun.of(connections, plan.lock(), CONTROL_LIMIT, stillAlone -> {
+                            Run run = new Run(transactions, plan, stillAlone);
+                            return run.step(0, 0).expand(run::next).map(run::progress);
+                        }))
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
     }
@@ -162,10 +168,12 @@ public final class Retention {
 
         private final Transactions transactions;
         private final OldClaims.Plan plan;
+        private final Mono<Void> stillAlone;
 
-        Run(Transactions transactions, OldClaims.Plan plan) {
+        Run(Transactions transactions, OldClaims.Plan plan, Mono<Void> stillAlone) {
             this.transactions = transactions;
             this.plan = plan;
+            this.stillAlone = stillAlone;
         }
 
         /**
@@ -177,18 +185,17 @@ public final class Retention {
          */
         private record Step(int next, long before, long removed) {}
 
-        /** Empty if there is no such piece, or another instance is at it. */
+        /** Empty if there is no such piece. */
         Mono<Step> step(int piece, long before) {
             if (piece == plan.pieces().size()) {
                 return Mono.empty();
             }
-            return transactions
-                    .inTransaction(connection -> Limits.within(
+            return stillAlone
+                    .then(transactions.inTransaction(connection -> Limits.within(
                             TIME_LIMIT,
-                            claims.begin(connection, plan, lockTimeout)
-                                    .filter(alone -> alone)
-                                    .flatMap(alone -> claims.remove(
-                                            connection, plan, plan.pieces().get(piece), batchSize))))
+                            claims.bound(connection, lockTimeout)
+                                    .then(claims.remove(
+                                            connection, plan, plan.pieces().get(piece), batchSize)))))
                     .map(removed -> new Step(removed < batchSize ? piece + 1 : piece, before + removed, removed));
         }
 

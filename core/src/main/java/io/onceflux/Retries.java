@@ -128,7 +128,7 @@ final class Retries implements Judge {
 
     /**
      * Whether it is this message that fails so, although no other one shows that the database is well. Not where others are held as
-     * well, nor in the words of a server that goes down: it may be up again for each probe, and down for each effect. After a while
+     * well, nor in the words of a server that goes down or has no room: it may be up again for each probe, and down for each effect. After a while
      * nevertheless, or the message could hold its lane for ever.
      */
     private boolean isAlone(Throwable error) {
@@ -137,7 +137,7 @@ final class Retries implements Judge {
             noOutageSince = true;
             firstWithoutOutageAt = now;
         }
-        return (!progress.holdsOthersThan(key) && !SqlStates.isShutDown(SqlStates.stateOf(error)))
+        return (!progress.holdsOthersThan(key) && !SqlStates.isServersOwn(SqlStates.stateOf(error)))
                 || now - firstWithoutOutageAt >= FLAPPING.toMillis();
     }
 

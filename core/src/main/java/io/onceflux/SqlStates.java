@@ -36,7 +36,9 @@ final class SqlStates {
 
     private static final String TRANSACTION_ROLLBACK = "40";
 
-    private static final Set<String> SHUT_DOWN = Set.of("57P01", "57P02", "57P03");
+    private static final Set<String> SERVERS_OWN = Set.of(
+            "53100", // disk_full: a write somewhere else may succeed meanwhile
+            "57P01", "57P02", "57P03");
 
     private static final Set<String> INFRASTRUCTURE_CLASSES = Set.of("08", "28", "53", "58");
 
@@ -98,9 +100,9 @@ final class SqlStates {
         return rollback != null && (state == null || !classOf(state).equals(TRANSACTION_ROLLBACK));
     }
 
-    /** Whether the server says that it, or this session of it, was told to end: no statement brings that about by itself. */
-    static boolean isShutDown(@Nullable String state) {
-        return state != null && SHUT_DOWN.contains(state);
+    /** Whether the server says that it, or this session of it, was told to end, or has no room: it is not the statement's fault. */
+    static boolean isServersOwn(@Nullable String state) {
+        return state != null && SERVERS_OWN.contains(state);
     }
 
     static boolean isRefusedLogin(@Nullable String state) {

@@ -3,6 +3,7 @@ package io.onceflux;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 
 /**
  * Reads SQL from statement to statement, as PostgreSQL splits it: a semicolon in a comment or in quotes ends nothing, comments
@@ -12,11 +13,21 @@ import java.util.Locale;
  */
 final class SqlText {
 
+    private static final Set<String> PLAIN_WRITES = Set.of("INSERT", "UPDATE", "DELETE", "MERGE");
+
     private final String sql;
     private int at;
 
     SqlText(String sql) {
         this.sql = sql;
+    }
+
+    /** Whether this is one statement that writes rows of one table, and nothing where it affects none; but for what triggers do. */
+    boolean isPlainWrite() {
+        List<String> words = leadingWords(1);
+        return !words.isEmpty()
+                && PLAIN_WRITES.contains(words.get(0))
+                && (!skipToNextStatement() || leadingWords(1).isEmpty());
     }
 
     /** The words that the statement here begins with, in upper case; fewer if something else than a word comes before. */

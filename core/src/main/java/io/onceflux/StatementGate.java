@@ -23,6 +23,9 @@ final class StatementGate {
 
     private static final int CLOSED = Integer.MIN_VALUE;
 
+    /** More than one: nobody asks for more. */
+    private static final int SEVERAL = 2;
+
     /**
      * How many statements and results are between their start and their first answer; with the highest bit once the gate is closed.
      */
@@ -32,6 +35,7 @@ final class StatementGate {
 
     private final AtomicInteger statements = new AtomicInteger();
 
+    private volatile String lastStatement = "";
     private volatile boolean cutUnanswered;
 
     StatementGate(ThrownErrors thrown) {
@@ -39,12 +43,14 @@ final class StatementGate {
     }
 
     /** The statement, refusing to run once the gate is closed. */
-    Statement guard(Statement statement) {
-        return new InterceptedStatement(statement, this::pass);
+    Statement guard(String sql, Statement statement) {
+        return new InterceptedStatement(
+                statement,
+                (execution, severalBindings) -> pass(execution, sql, severalBindings ? SEVERAL : 1, severalBindings));
     }
 
     Batch guard(Batch batch) {
-        return new InterceptedBatch(batch, sql -> {}, execution -> pass(execution, false));
+        return new InterceptedBatch(batch, sql -> {}, execution -> pass(execution, "", SEVERAL, false));
     }
 
     /** Another call to the server; it is not made once the gate is closed. */
@@ -59,9 +65,14 @@ final class StatementGate {
         });
     }
 
-    /** How many statements have passed until now. */
+    /** How many statements have passed until now; what may be several in one call counts as such. */
     int statements() {
         return statements.get();
+    }
+
+    /** The one that passed last. */
+    String lastStatement() {
+        return lastStatement;
     }
 
     /** Closes the gate; true if what is sent now comes after every statement that passed it. */
@@ -70,13 +81,14 @@ final class StatementGate {
         return before == 0 && !cutUnanswered;
     }
 
-    private Flux<Result> pass(Publisher<? extends Result> execution, boolean severalBindings) {
+    private Flux<Result> pass(Publisher<? extends Result> execution, String sql, int howMany, boolean severalBindings) {
         return thrown.guard(execution, () -> {
             Execution statement = new Execution(severalBindings);
             if (!statement.enter()) {
                 throw closed();
             }
-            statements.incrementAndGet();
+            lastStatement = sql;
+            statements.addAndGet(howMany);
             return statement;
         });
     }

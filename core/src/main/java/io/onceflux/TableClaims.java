@@ -42,6 +42,10 @@ final class TableClaims implements Claims {
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e));
     }
 
+    boolean isIn(ClaimTable other) {
+        return table.toString().equals(other.toString());
+    }
+
     private void requireSoleConsumer(CheckedClaimTable fit, String consumer) {
         if (!fit.hasOneColumnKey()) {
             return;
@@ -104,6 +108,14 @@ final class TableClaims implements Claims {
 
     private static Set<MessageKey> keysOf(Collection<MessageKey> keys, Set<String> ids) {
         return keys.stream().filter(key -> ids.contains(key.id())).collect(Collectors.toUnmodifiableSet());
+    }
+
+    @Override
+    public Mono<Boolean> hasAny(Connection connection, String consumer) {
+        CheckedClaimTable usable = checked;
+        return usable == null
+                ? Mono.error(new IllegalStateException("the claim table has not been verified"))
+                : usable.hasAny(connection, consumer);
     }
 
     @Override

@@ -7,6 +7,7 @@ import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
@@ -35,9 +36,13 @@ final class WithoutClaims implements Claims {
                 .doOnNext(fit -> lockWaits = fit)
                 .flatMap(fit -> naturalKey == null
                         ? Mono.just(fit.warnings())
-                        : naturalKey.check(connection).thenReturn(fit.warnings()))
+                        : naturalKey.check(connection).map(ofKey -> both(fit.warnings(), ofKey)))
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e));
+    }
+
+    private static List<String> both(List<String> some, List<String> others) {
+        return Stream.concat(some.stream(), others.stream()).toList();
     }
 
     @Override

@@ -8,6 +8,7 @@ import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.UniqueKey;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
@@ -271,6 +272,110 @@ class ConditionalEffectTest {
         assertThat(database.count("SELECT sum(points)::bigint FROM balances")).isEqualTo(60);
     }
 
+    /** One statement that pays, whether it enters or not; its count says that nothing was entered. */
+    private static Mono<Long> payAndEnter(Order order, DatabaseClient db) {
+        return db.sql("""
+                        WITH paid AS (UPDATE balances SET points = points + :p WHERE customer_id = :c)
+                        INSERT INTO entries VALUES (:o, :c, :p) ON CONFLICT (order_id) DO NOTHING""")
+                .bind("o", order.id())
+                .bind("c", order.customer())
+                .bind("p", order.points())
+                .fetch()
+                .rowsUpdated();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, false", "64, false", "1, true", "64, true"})
+    void whatTheStatementThatDecidesWritesBesidesIsRolledBackToo(int maxBatch, boolean claims) {
+        Plug plug = new Plug();
+        List<TestDelivery<Order>> all = plug.before(TestDelivery.orders("m", 8));
+        all.forEach(delivery -> database.run("INSERT INTO balances VALUES ('"
+                + Objects.requireNonNull(delivery.payload()).customer() + "', 0) ON CONFLICT DO NOTHING"));
+        run(
+                ledger(1)
+                        .conditionalEffect(ConditionalEffectTest::payAndEnter, NoRows.DUPLICATE)
+                        .build(pool),
+                plug.before(TestDelivery.orders("m", 5)));
+
+        ConsumerBuilder<Order> again = ledger(maxBatch)
+                .lanes(1)
+                .conditionalEffect(
+                        (order, db) -> Mono.from(
+                                        plug.then((o, d) -> Mono.empty()).apply(order, db))
+                                .then(payAndEnter(order, db)),
+                        NoRows.DUPLICATE);
+        List<Outcome> outcomes =
+                plug.run((claims ? again.claimTable(ClaimTable.processedMessages()) : again).build(pool), all);
+
+        assertThat(outcomes).filteredOn(Outcome.Duplicate.class::isInstance).hasSize(6);
+        assertThat(outcomes).filteredOn(Outcome.Applied.class::isInstance).hasSize(3);
+        assertThat(database.count("SELECT count(*) FROM entries")).isEqualTo(9);
+        assertThat(database.count("SELECT sum(points)::bigint FROM balances"))
+                .isEqualTo(database.count("SELECT sum(points)::bigint FROM entries"));
+    }
+
+    /** It has affected no row, because it failed: that is no duplicate. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anErrorThatNobodyHeedsIsNoDuplicate(boolean writesBefore) {
+        database.run("ALTER TABLE entries ADD CONSTRAINT few CHECK (points < 5)");
+        TestDelivery<Order> delivery = TestDelivery.of(new Order("1", "customer", 10));
+        Outcome outcome = run(
+                orders(Order::apply)
+                        .failurePolicy(policy().maxAttempts(2).build())
+                        .naturalKey(UniqueKey.of("entries", "order_id"))
+                        .conditionalEffect(
+                                (order, db) -> (writesBefore ? order.note(db) : Mono.<Void>empty())
+                                        .then(enter(order, db).onErrorReturn(0L)),
+                                NoRows.DUPLICATE)
+                        .build(pool),
+                delivery);
+
+        assertThat(outcome).isInstanceOf(Outcome.Failed.class);
+        assertThat(delivery.isDeadLettered()).isTrue();
+        assertThat(database.effects()).isZero();
+    }
+
+    /** Duplicates of it show nothing of what the effect needs besides. */
+    @Test
+    void aBrokenDeploymentIsHeldHoweverManyDuplicatesCome() {
+        run(ledger(1).build(pool), TestDelivery.orders("old", 20));
+        database.run("ALTER TABLE point_ledger RENAME TO elsewhere");
+        RecordingListener told = new RecordingListener();
+        ConditionalEffect<Order> enter = ConditionalEffectTest::enter;
+        IdempotentConsumer<Order> consumer = ledger(1)
+                .listener(told)
+                .conditionalEffect(enter.then(Order::note), NoRows.DUPLICATE)
+                .build(pool);
+        TestDelivery<Order> fresh = TestDelivery.order("fresh");
+        CompletableFuture<List<Outcome>> outcome = start(consumer, List.of(fresh));
+        try {
+            while (told.retries.size() < 15) { // It is given up after ten, if others get through.
+                assertThat(run(consumer, TestDelivery.orders("old", 20))).allMatch(Outcome.Duplicate.class::isInstance);
+            }
+            assertThat(fresh.settlements()).isEmpty();
+        } finally {
+            database.run("ALTER TABLE elsewhere RENAME TO point_ledger");
+        }
+        assertThat(outcome.join()).singleElement().isInstanceOf(Outcome.Applied.class);
+        assertThat(fresh.isAcknowledged()).isTrue();
+    }
+
+    @Test
+    void aTriggerThatMayTakeRowsAwayIsWarnedOf() {
+        database.run("""
+                CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+                CREATE TRIGGER redirect BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION away()""");
+        try {
+            RecordingListener told = new RecordingListener();
+            run(ledger(1).listener(told).build(pool), TestDelivery.order("1"));
+            assertThat(told.warnings)
+                    .anyMatch(warning -> warning.contains("table entries has triggers before each INSERT (redirect)"));
+        } finally {
+            database.run("DROP FUNCTION away() CASCADE");
+        }
+    }
+
     @Test
     void whatAnotherTransactionHasChangedInBetweenIsTriedAgain() {
         database.run("INSERT INTO shipments VALUES ('1', 'new')");
@@ -304,6 +409,13 @@ class ConditionalEffectTest {
                         .build(pool))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("recentKeys");
+        assertThatThrownBy(() -> ledger(1)
+                        .effect(Order::apply)
+                        .withoutClaims()
+                        .recentKeys(recent)
+                        .build(pool))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("recentKeys");
         IdempotentConsumer<Order> consumer = ledger(1).recentKeys(recent).build(pool);
         run(consumer, TestDelivery.order("1"));
 
@@ -316,7 +428,7 @@ class ConditionalEffectTest {
         database.run("INSERT INTO shipments VALUES ('1', 'returned')");
         IdempotentConsumer<Order> consumer = orders(Order::apply)
                 .conditionalEffect(ConditionalEffectTest::ship, ConditionalEffectTest::lookAtShipment)
-                .claimTable(io.onceflux.postgres.ClaimTable.processedMessages())
+                .claimTable(ClaimTable.processedMessages())
                 .build(pool);
 
         assertThat(run(consumer, TestDelivery.order("1"))).isInstanceOf(Outcome.Stale.class);
@@ -384,6 +496,10 @@ class ConditionalEffectTest {
         DEFERRABLE(
                 "ALTER TABLE entries DROP CONSTRAINT entries_pkey, ADD UNIQUE (order_id) DEFERRABLE",
                 "partial, deferrable or invalid"),
+        FUZZY(
+                "CREATE COLLATION alike (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+                        + " ALTER TABLE entries ALTER order_id TYPE text COLLATE alike",
+                "nondeterministic collation"),
         UNLOGGED("ALTER TABLE entries SET UNLOGGED", "UNLOGGED");
 
         final String change;
@@ -406,7 +522,8 @@ class ConditionalEffectTest {
                     .hasMessageContaining(unfit.sentence);
             assertThat(delivery.settlements()).isEmpty();
         } finally {
-            database.run("DROP TABLE IF EXISTS entries_; CREATE TABLE IF NOT EXISTS entries ()");
+            database.run(
+                    "DROP TABLE IF EXISTS entries_, entries; DROP COLLATION IF EXISTS alike; CREATE TABLE entries ()");
         }
     }
 }

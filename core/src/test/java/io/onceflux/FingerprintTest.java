@@ -269,5 +269,11 @@ class FingerprintTest {
         assertThatThrownBy(() -> run(comparing(orders(Order::apply)).build(pool), earning("1", 10)))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("must be of type bigint");
+
+        database.run(
+                "ALTER TABLE fingerprinted DROP COLUMN fingerprint, ADD COLUMN fingerprint bigint NOT NULL DEFAULT 0");
+        assertThatThrownBy(() -> run(comparing(orders(Order::apply)).build(pool), earning("1", 10)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("has no default");
     }
 }

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -98,7 +99,8 @@ class KeptClaimsTest {
                 orders(Order::apply).recentKeys(recent).build(pool);
         run(consumer, TestDelivery.order("1"));
         MessageKey key = MessageKey.of("loyalty", "1");
-        Disposable following = claims.forgotten(Duration.ofMillis(20)).subscribe(recent::forget);
+        Disposable following =
+                claims.forgotten(Duration.ofMillis(20), error -> {}).subscribe(recent::forget);
         try {
             assertThat(claims.forget(key, "ops", "ticket 7").block(LIMIT)).isTrue();
             assertThat(claims.forget(key, "ops", "ticket 7").block(LIMIT)).isFalse();
@@ -117,6 +119,68 @@ class KeptClaimsTest {
                         .containsEntry("consumer", "loyalty")
                         .containsEntry("message_key", "1")
                         .hasEntrySatisfying("claimed_at", at -> assertThat(at).isNotNull()));
+    }
+
+    @Test
+    void whatIsForgottenIsToldHoweverOftenTheDatabaseCouldNotBeAsked() {
+        List<MessageKey> told = new CopyOnWriteArrayList<>();
+        List<Throwable> errors = new CopyOnWriteArrayList<>();
+        run(orders(Order::apply).build(pool), TestDelivery.order("1"));
+        database.run("ALTER TABLE processed_messages_forgotten RENAME TO elsewhere");
+        Disposable following =
+                claims.forgotten(Duration.ofMillis(20), errors::add).subscribe(told::add);
+        try {
+            await().until(() -> errors.size() >= 2);
+            database.run("ALTER TABLE elsewhere RENAME TO processed_messages_forgotten");
+            assertThat(claims.forget(MessageKey.of("loyalty", "1"), "ops", "ticket 7")
+                            .block(LIMIT))
+                    .isTrue();
+            await().until(() -> told.contains(MessageKey.of("loyalty", "1")));
+        } finally {
+            following.dispose();
+        }
+    }
+
+    @Test
+    void aKeyIsForgottenInWhateverCaseItsUuidWasWritten() {
+        RecentKeys recent = RecentKeys.of(100, Duration.ofMinutes(10));
+        String id = "0193A5F0-0000-7000-8000-00000000ABCD";
+        Message<Order> message =
+                new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, false, null, null);
+        recent.remember(message);
+        recent.forget(MessageKey.of("audit", id.toLowerCase(Locale.ROOT)));
+        assertThat(recent.knows(message)).isTrue();
+        recent.forget(MessageKey.of("loyalty", id.toLowerCase(Locale.ROOT)));
+        assertThat(recent.knows(message)).isFalse();
+    }
+
+    @Test
+    void whatTheTableCannotSayIsNotAskedOfIt() {
+        database.run("CREATE TABLE inbox (\"id%s\" text COLLATE \"da-x-icu\" PRIMARY KEY)");
+        try {
+            KeptClaims inbox = KeptClaims.in(
+                    ClaimTable.named("inbox").withOneColumnKey("id%s").withoutProcessedAt(), pool);
+            database.run("INSERT INTO inbox VALUES ('aa-1'), ('ab-1'), ('b-1')"); // In Danish, aa comes last.
+            assertThat(Objects.requireNonNull(inbox.find(ClaimQuery.all().startingWith("a"))
+                            .map(KeptClaim::id)
+                            .collectList()
+                            .block(LIMIT)))
+                    .containsExactlyInAnyOrder("aa-1", "ab-1");
+            assertThatThrownBy(() ->
+                            inbox.find(ClaimQuery.all().before(Instant.now())).blockLast(LIMIT))
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessageContaining("no column for the time of a claim");
+            assertThatThrownBy(() ->
+                            inbox.find(ClaimQuery.all().ofConsumer("loyalty")).blockLast(LIMIT))
+                    .isInstanceOf(InvalidSetupException.class)
+                    .hasMessageContaining("no column for the consumer");
+        } finally {
+            database.run("DROP TABLE inbox");
+        }
+        assertThatThrownBy(() ->
+                        KeptClaims.in(ClaimTable.named("nowhere"), pool).size().block(LIMIT))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("nowhere");
     }
 
     @Test

@@ -178,6 +178,16 @@ public final class CheckedClaimTable {
                         .collect(Collectors.toUnmodifiableSet()));
     }
 
+    /** Whether there is any claim of a consumer; where the key has one column, any at all. */
+    public Mono<Boolean> hasAny(Connection connection, String consumer) {
+        return Queries.rows(
+                        connection,
+                        ClaimTableSql.hasAny(table),
+                        row -> Objects.requireNonNull(row.get(0, Boolean.class)),
+                        hasOneColumnKey() ? new Object[0] : new Object[] {consumer})
+                .next();
+    }
+
     private Mono<Set<String>> claim(
             String sql,
             Connection connection,

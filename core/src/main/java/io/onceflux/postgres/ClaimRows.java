@@ -16,8 +16,9 @@ public final class ClaimRows {
     /** Behind everything that begins with the same characters, in the order of bytes. */
     private static final String LAST = new String(Character.toChars(Character.MAX_CODE_POINT));
 
-    private static final String KEY_TYPE = """
-            SELECT a.atttypid::regtype::text FROM pg_attribute a
+    private static final String KEY = """
+            SELECT a.atttypid::regtype::text AS type, COALESCE(c.collname IN ('C', 'POSIX'), false) AS bytewise
+            FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
             WHERE a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped""";
 
     private static final String SIZE = """
@@ -81,37 +82,14 @@ public final class ClaimRows {
      * @return at most {@code most}; fewer if there is no further one
      */
     public Mono<List<Claim>> page(Connection connection, Filter which, @Nullable Claim after, int most) {
-        return keyType(connection).flatMap(type -> {
+        requireColumn(table.consumerColumn(), which.consumer(), "the consumer");
+        requireColumn(table.processedAtColumn(), which.since(), "the time of a claim");
+        requireColumn(table.processedAtColumn(), which.before(), "the time of a claim");
+        return key(connection).flatMap(key -> {
             Conditions conditions = new Conditions();
-            Identifier consumer = table.consumerColumn();
-            String key = table.keyColumn().quoted();
-            if (which.consumer() != null && consumer != null) {
-                conditions.add(consumer.quoted() + " = %s", which.consumer());
-            }
-            if (which.prefix() != null) {
-                if (type == KeyType.TEXT) {
-                    conditions.add(key + " >= %s", which.prefix());
-                    conditions.add(key + " < %s", which.prefix() + LAST);
-                }
-                conditions.add("starts_with(CAST(" + key + " AS text), %s)", which.prefix());
-            }
-            Identifier time = table.processedAtColumn();
-            if (time != null && which.since() != null) {
-                conditions.add(time.quoted() + " >= %s", which.since());
-            }
-            if (time != null && which.before() != null) {
-                conditions.add(time.quoted() + " < %s", which.before());
-            }
+            addFilter(conditions, which, key);
             if (after != null) {
-                String behind = "CAST(%s AS " + type.sqlName() + ")";
-                if (consumer == null) {
-                    conditions.add(key + " > " + behind, after.id());
-                } else {
-                    conditions.add(
-                            "(" + consumer.quoted() + ", " + key + ") > (%s, " + behind + ")",
-                            Objects.requireNonNull(after.consumer()),
-                            after.id());
-                }
+                addBehind(conditions, after, key);
             }
             String sql = select() + conditions.where() + " ORDER BY " + Identifier.quotedList(table.keyColumns())
                     + " LIMIT " + most;
@@ -120,22 +98,66 @@ public final class ClaimRows {
         });
     }
 
+    private void requireColumn(@Nullable Identifier column, @Nullable Object asked, String what) {
+        if (asked != null && column == null) {
+            throw new UnfitTableException(
+                    "Table %s has no column for %s, so claims cannot be chosen by it.".formatted(table, what));
+        }
+    }
+
+    private void addFilter(Conditions conditions, Filter which, Key key) {
+        String id = table.keyColumn().quoted();
+        if (which.consumer() != null) {
+            conditions.add(quoted(table.consumerColumn()) + " = " + conditions.next(which.consumer()));
+        }
+        if (which.prefix() != null) {
+            if (key.bytewise()) { // In another order what begins so need not stand together.
+                conditions.add(id + " >= " + conditions.next(which.prefix()));
+                conditions.add(id + " < " + conditions.next(which.prefix() + LAST));
+            }
+            conditions.add("starts_with(CAST(" + id + " AS text), " + conditions.next(which.prefix()) + ")");
+        }
+        if (which.since() != null) {
+            conditions.add(quoted(table.processedAtColumn()) + " >= " + conditions.next(which.since()));
+        }
+        if (which.before() != null) {
+            conditions.add(quoted(table.processedAtColumn()) + " < " + conditions.next(which.before()));
+        }
+    }
+
+    private void addBehind(Conditions conditions, Claim after, Key key) {
+        Identifier consumer = table.consumerColumn();
+        String id = table.keyColumn().quoted();
+        if (consumer == null) {
+            conditions.add(id + " > " + key.cast(conditions.next(after.id())));
+        } else {
+            conditions.add("(" + consumer.quoted() + ", " + id + ") > ("
+                    + conditions.next(Objects.requireNonNull(after.consumer())) + ", "
+                    + key.cast(conditions.next(after.id())) + ")");
+        }
+    }
+
+    private static String quoted(@Nullable Identifier column) {
+        return Objects.requireNonNull(column).quoted();
+    }
+
     /** The claim of a key; empty if there is none. */
     public Mono<Claim> find(Connection connection, String consumer, String id) {
-        return keyType(connection).flatMap(type -> {
-            Conditions conditions = ofKey(type, consumer, id);
+        return key(connection).flatMap(key -> {
+            Conditions conditions = ofKey(key, consumer, id);
             return Queries.rows(connection, select() + conditions.where(), this::claim, conditions.values.toArray())
                     .next();
         });
     }
 
-    private Conditions ofKey(KeyType type, String consumer, String id) {
+    private Conditions ofKey(Key key, String consumer, String id) {
         Conditions conditions = new Conditions();
         Identifier column = table.consumerColumn();
         if (column != null) {
-            conditions.add(column.quoted() + " = %s", consumer);
+            conditions.add(column.quoted() + " = " + conditions.next(consumer));
         }
-        conditions.add(table.keyColumn().quoted() + " = CAST(%s AS " + type.sqlName() + ")", type.canonical(id));
+        conditions.add(table.keyColumn().quoted() + " = "
+                + key.cast(conditions.next(key.type().canonical(id))));
         return conditions;
     }
 
@@ -152,7 +174,8 @@ public final class ClaimRows {
                     "claimed_at" timestamptz,
                     "fingerprint" bigint
                 );
-                """.formatted(forgottenName());
+                CREATE INDEX IF NOT EXISTS %s ON %s ("forgotten_at");
+                """.formatted(forgottenName(), forgotten.with("_at").quoted(), forgottenName());
     }
 
     /** Runs {@link #createForgottenSql}; several may at once. */
@@ -169,8 +192,8 @@ public final class ClaimRows {
      * @return whether it was there
      */
     public Mono<Boolean> forget(Connection connection, String consumer, String id, String who, String why) {
-        return keyType(connection).flatMap(type -> {
-            Conditions conditions = ofKey(type, consumer, id);
+        return key(connection).flatMap(key -> {
+            Conditions conditions = ofKey(key, consumer, id);
             String sql = """
                     WITH gone AS (DELETE FROM %s%s RETURNING %s AS claimed_at, %s AS fingerprint)
                     INSERT INTO %s ("consumer", "message_key", "claimed_at", "fingerprint", "forgotten_by", "reason")
@@ -181,7 +204,7 @@ public final class ClaimRows {
                             fingerprint(),
                             forgottenName(),
                             conditions.next(consumer) + "::text",
-                            conditions.next(id) + "::text",
+                            conditions.next(key.type().canonical(id)) + "::text",
                             conditions.next(who) + "::text",
                             conditions.next(why) + "::text");
             return Queries.updated(connection, sql, conditions.values.toArray()).map(removed -> removed > 0);
@@ -213,14 +236,15 @@ public final class ClaimRows {
 
     /** How large the table is; from the catalogue, at once. */
     public Mono<Size> size(Connection connection) {
-        return Queries.rows(
+        return key(connection)
+                .thenMany(Queries.rows(
                         connection,
                         SIZE,
                         row -> new Size(
                                 Objects.requireNonNull(row.get(0, Long.class)),
                                 Objects.requireNonNull(row.get(1, Long.class)),
                                 Objects.requireNonNull(row.get(2, Long.class))),
-                        table.quotedName())
+                        table.quotedName()))
                 .single();
     }
 
@@ -237,11 +261,24 @@ public final class ClaimRows {
                         .next();
     }
 
-    private Mono<KeyType> keyType(Connection connection) {
+    /**
+     * The column of the id.
+     *
+     * @param bytewise whether it is a text, ordered byte by byte
+     */
+    private record Key(KeyType type, boolean bytewise) {
+        String cast(String parameter) {
+            return "CAST(" + parameter + " AS " + type.sqlName() + ")";
+        }
+    }
+
+    private Mono<Key> key(Connection connection) {
         return Queries.rows(
                         connection,
-                        KEY_TYPE,
-                        row -> "uuid".equals(row.get(0, String.class)) ? KeyType.UUID_TYPE : KeyType.TEXT,
+                        KEY,
+                        row -> new Key(
+                                "uuid".equals(row.get("type", String.class)) ? KeyType.UUID_TYPE : KeyType.TEXT,
+                                Boolean.TRUE.equals(row.get("bytewise", Boolean.class))),
                         table.quotedName(),
                         table.keyColumn().name())
                 .next()
@@ -289,13 +326,8 @@ public final class ClaimRows {
         private final List<String> all = new ArrayList<>();
         private final List<Object> values = new ArrayList<>();
 
-        /** @param condition with {@code %s} for each value */
-        void add(String condition, Object... each) {
-            Object[] parameters = new Object[each.length];
-            for (int i = 0; i < each.length; i++) {
-                parameters[i] = next(each[i]);
-            }
-            all.add(condition.formatted(parameters));
+        void add(String condition) {
+            all.add(condition);
         }
 
         String next(Object value) {

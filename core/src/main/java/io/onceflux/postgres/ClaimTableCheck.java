@@ -29,7 +29,7 @@ final class ClaimTableCheck {
 
     private static final String COLUMNS = """
             SELECT attname::text AS name, atttypid::regtype::text AS type, atttypmod AS modifier,
-                   attnotnull AND NOT atthasdef AND attidentity = '' AS needs_value
+                   attnotnull AND NOT atthasdef AND attidentity = '' AS needs_value, attnotnull OR atthasdef AS is_filled
             FROM pg_attribute WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped""";
 
     private final ClaimTable table;
@@ -72,7 +72,7 @@ final class ClaimTableCheck {
         }
         requireFingerprint(columns);
         requireNoOtherValues(columns);
-        requireUnique(indexes);
+        UniqueIndex.require(indexes, table.keyColumns(), table.toString(), table.quotedName());
         // With its schema: an effect may change the search path, and the change stays on the pooled connection.
         return new CheckedClaimTable(
                 table.inSchema(found.schema),
@@ -114,9 +114,10 @@ final class ClaimTableCheck {
             throw unfit("Table %s has no column %s for fingerprints. Add it: ALTER TABLE %s ADD COLUMN %s bigint;"
                     .formatted(table, fingerprint, table.quotedName(), fingerprint.quoted()));
         }
-        if (!found.get(0).type.equals("bigint") || found.get(0).needsValue) {
+        if (!found.get(0).type.equals("bigint") || found.get(0).isFilled) {
             throw unfit(
-                    "Column %s of table %s must be of type bigint and may be null: claims without a fingerprint have none."
+                    ("Column %s of table %s must be of type bigint, may be null, and has no default: claims without a fingerprint have"
+                                    + " none, and any other value would make each message that comes again a conflict.")
                             .formatted(fingerprint, table));
         }
     }
@@ -134,19 +135,6 @@ final class ClaimTableCheck {
             throw unfit(
                     "Table %s has NOT NULL columns without a default that a claim does not fill: %s. Give them a default."
                             .formatted(table, others));
-        }
-    }
-
-    private void requireUnique(List<UniqueIndex> indexes) {
-        UniqueIndex.require(indexes, table.keyColumns(), table.toString(), table.quotedName());
-        boolean fuzzy = indexes.stream()
-                .filter(index -> index.isWholeOn(table.keyColumns()))
-                .allMatch(UniqueIndex::fuzzy);
-        if (fuzzy) {
-            throw unfit(
-                    ("The unique index of table %s on (%s) has a nondeterministic collation, for which different ids are"
-                                    + " equal; use COLLATE \"C\".")
-                            .formatted(table, Identifier.quotedList(table.keyColumns())));
         }
     }
 
@@ -209,13 +197,14 @@ final class ClaimTableCheck {
         }
     }
 
-    private record Column(String name, String type, int modifier, boolean needsValue) {
+    private record Column(String name, String type, int modifier, boolean needsValue, boolean isFilled) {
         static Column read(Row row) {
             return new Column(
                     value(row, "name", String.class),
                     value(row, "type", String.class),
                     value(row, "modifier", Integer.class),
-                    value(row, "needs_value", Boolean.class));
+                    value(row, "needs_value", Boolean.class),
+                    value(row, "is_filled", Boolean.class));
         }
 
         /** In characters. */

@@ -99,6 +99,13 @@ final class ClaimTableSql {
                         required(table.fingerprintColumn()).quoted());
     }
 
+    /** Whether there is a claim; {@code $1} is the consumer, if it has a column. */
+    static String hasAny(ClaimTable table) {
+        Identifier consumer = table.consumerColumn();
+        return "SELECT EXISTS (SELECT FROM %s%s)"
+                .formatted(table.quotedName(), consumer == null ? "" : " WHERE " + consumer.quoted() + " = $1");
+    }
+
     private static Identifier required(@Nullable Identifier column) {
         return Objects.requireNonNull(column, "the table has no column for fingerprints");
     }

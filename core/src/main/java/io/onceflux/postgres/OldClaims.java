@@ -12,7 +12,7 @@ import reactor.core.publisher.Mono;
 
 /**
  * The claims of a table that are older than a time, removed piece by piece. A piece is a range of pages, so that none is looked at twice,
- * whether an old snapshot keeps what was deleted in them or not; before PostgreSQL 14, which cannot begin within a table, it is all of it.
+ * whether an old snapshot keeps what was deleted in them or not.
  *
  * <p>The role needs SELECT, UPDATE and DELETE, on each partition too: a row is locked before it is deleted.
  */
@@ -38,15 +38,26 @@ public final class OldClaims {
                    (SELECT a.atttypid::regtype::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = $3) AS time_type,
                    (now() - make_interval(secs => $2))::text AS oldest_kept,
                    current_setting('server_version_num')::int AS version,
-                   hashtextextended('onceflux retention of ' || to_regclass($1)::oid::text, 0) AS lock
+                   hashtextextended('onceflux retention of ' || to_regclass($1)::oid::text || ' ' || $4, 0) AS lock
             FROM leaves JOIN pg_class c ON c.oid = leaves.relid JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE c.relkind = 'r' ORDER BY c.oid""";
 
     private static final String IS_THERE = "SELECT to_regclass($1) IS NOT NULL";
 
-    private static final String BEGIN = """
-            SELECT set_config('lock_timeout', $1, true), set_config('synchronize_seqscans', 'off', true),
-                   pg_try_advisory_xact_lock($2) AS alone""";
+    private static final String BOUND =
+            "SELECT set_config('lock_timeout', $1, true), set_config('synchronize_seqscans', 'off', true)";
+
+    /** Of a range of pages. */
+    private static final String IN_RANGE =
+            "ctid >= format('(%s,0)', $1::bigint)::tid AND ctid < format('(%s,0)', $2::bigint)::tid";
+
+    /** The same where there is no scan of a range: every place that a row of these pages can have. A row takes 28 bytes at least. */
+    private static final String IN_PLACES = """
+            ctid = ANY (ARRAY(
+                SELECT format('(%s,%s)', page, place)::tid
+                FROM generate_series($1::bigint, LEAST($2::bigint, pg_relation_size('$relation')
+                         / current_setting('block_size')::int) - 1) AS page,
+                     generate_series(1, current_setting('block_size')::int / 28) AS place))""";
 
     private final ClaimTable table;
     private final Identifier processedAt;
@@ -86,10 +97,11 @@ public final class OldClaims {
      * What there is to do now.
      *
      * @param oldestKept the time before which claims are old, by the server's clock
-     * @param lock what all who remove claims of this table take
+     * @param lock what all who remove these claims take
+     * @param scansRanges whether the server can begin to scan within a table
      * @param pieces in the order of the pages; none for a table without pages
      */
-    public record Plan(String oldestKept, long lock, List<Piece> pieces) {}
+    public record Plan(String oldestKept, long lock, boolean scansRanges, List<Piece> pieces) {}
 
     /**
      * Looks at the table.
@@ -115,20 +127,24 @@ public final class OldClaims {
                         Found::read,
                         table.quotedName(),
                         kept.toMillis() / 1000.0,
-                        processedAt.name())))
+                        processedAt.name(),
+                        consumer == null ? "" : consumer)))
                 .doOnNext(this::requireFit)
                 .collectList()
                 .map(leaves -> {
                     List<Piece> pieces = new ArrayList<>();
                     for (Found leaf : leaves) {
-                        long step = leaf.version >= SCANS_RANGES ? pagesOfPiece : Math.max(1, leaf.pages);
-                        for (long page = 0; page < leaf.pages; page += step) {
-                            pieces.add(new Piece(leaf.name, page, page + step));
+                        for (long page = 0; page < leaf.pages; page += pagesOfPiece) {
+                            pieces.add(new Piece(leaf.name, page, page + pagesOfPiece));
                         }
                     }
                     return leaves.isEmpty()
-                            ? new Plan("", 0, List.of())
-                            : new Plan(leaves.get(0).oldestKept, leaves.get(0).lock, pieces);
+                            ? new Plan("", 0, true, List.of())
+                            : new Plan(
+                                    leaves.get(0).oldestKept,
+                                    leaves.get(0).lock,
+                                    leaves.get(0).version >= SCANS_RANGES,
+                                    pieces);
                 });
     }
 
@@ -147,20 +163,10 @@ public final class OldClaims {
         }
     }
 
-    /**
-     * Begins a removal: nobody else removes until the transaction ends.
-     *
-     * @param lockTimeout how long a statement may wait for a lock
-     * @return whether nobody else does so now
-     */
-    public Mono<Boolean> begin(Connection inTransaction, Plan plan, Duration lockTimeout) {
-        return Queries.rows(
-                        inTransaction,
-                        BEGIN,
-                        row -> Objects.requireNonNull(row.get("alone", Boolean.class)),
-                        Long.toString(lockTimeout.toMillis()),
-                        plan.lock())
-                .single();
+    /** Sets how long each statement of the transaction may wait for a lock. */
+    public Mono<Void> bound(Connection inTransaction, Duration lockTimeout) {
+        return Queries.rows(inTransaction, BOUND, row -> row, Long.toString(lockTimeout.toMillis()))
+                .then();
     }
 
     /**
@@ -171,25 +177,18 @@ public final class OldClaims {
     public Mono<Long> remove(Connection inTransaction, Plan plan, Piece piece, int most) {
         Identifier consumerColumn = table.consumerColumn();
         boolean ofOne = consumer != null && consumerColumn != null;
-        String sql = """
-                DELETE FROM ONLY %s WHERE ctid = ANY (ARRAY(
-                    SELECT ctid FROM ONLY %s
-                    WHERE ctid >= $1::text::tid AND ctid < $2::text::tid AND %s < $3::text::timestamptz%s
-                    LIMIT $4::bigint FOR UPDATE SKIP LOCKED))""".formatted(
-                        piece.relation(),
-                        piece.relation(),
-                        processedAt.quoted(),
-                        ofOne ? " AND " + Objects.requireNonNull(consumerColumn).quoted() + " = $5" : "");
-        List<Object> values =
-                new ArrayList<>(List.of(firstOf(piece.from()), firstOf(piece.to()), plan.oldestKept(), (long) most));
+        String places = plan.scansRanges()
+                ? IN_RANGE
+                : IN_PLACES.replace("$relation", piece.relation().replace("'", "''"));
+        String sql = "DELETE FROM ONLY " + piece.relation() + " WHERE ctid = ANY (ARRAY(SELECT ctid FROM ONLY "
+                + piece.relation() + " WHERE " + places + " AND " + processedAt.quoted() + " < $3::text::timestamptz"
+                + (ofOne ? " AND " + Objects.requireNonNull(consumerColumn).quoted() + " = $5" : "")
+                + " LIMIT $4::bigint FOR UPDATE SKIP LOCKED))";
+        List<Object> values = new ArrayList<>(List.of(piece.from(), piece.to(), plan.oldestKept(), (long) most));
         if (ofOne) {
             values.add(Objects.requireNonNull(consumer));
         }
         return Queries.updated(inTransaction, sql, values.toArray());
-    }
-
-    private static String firstOf(long page) {
-        return "(" + page + ",0)";
     }
 
     private record Found(

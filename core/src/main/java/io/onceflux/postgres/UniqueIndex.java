@@ -41,7 +41,7 @@ record UniqueIndex(List<@Nullable String> columns, boolean whole, boolean fuzzy)
                 Objects.requireNonNull(row.get("fuzzy", Boolean.class)));
     }
 
-    /** Throws {@link UnfitTableException} with a sentence if none of them keeps these columns unique together. */
+    /** Throws {@link UnfitTableException} with a sentence if none of them keeps these columns, byte by byte, unique together. */
     static void require(List<UniqueIndex> indexes, List<Identifier> key, String table, String quotedTable) {
         String columns = Identifier.quotedList(key);
         if (indexes.stream().noneMatch(index -> index.isOn(key))) {
@@ -53,6 +53,12 @@ record UniqueIndex(List<@Nullable String> columns, boolean whole, boolean fuzzy)
         if (indexes.stream().noneMatch(index -> index.isWholeOn(key))) {
             throw new UnfitTableException(
                     "The unique index of table %s on (%s) is partial, deferrable or invalid; it must be none of these."
+                            .formatted(table, columns));
+        }
+        if (indexes.stream().filter(index -> index.isWholeOn(key)).allMatch(UniqueIndex::fuzzy)) {
+            throw new UnfitTableException(
+                    ("The unique index of table %s on (%s) has a nondeterministic collation, for which different ids are"
+                                    + " equal; use COLLATE \"C\".")
                             .formatted(table, columns));
         }
     }

@@ -18,7 +18,9 @@ public final class UniqueKey {
     private static final String TABLE = """
             SELECT c.oid::bigint AS oid, c.relpersistence::text AS persistence,
                    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-                         AND NOT attnotnull) AS nullable
+                         AND NOT attnotnull) AS nullable,
+                   ARRAY(SELECT tgname::text FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled <> 'D'
+                         AND tgtype & 7 = 7 ORDER BY tgname) AS before_insert
             FROM pg_class c WHERE c.oid = to_regclass($1)""";
 
     private final @Nullable Identifier schema;
@@ -56,15 +58,27 @@ public final class UniqueKey {
      * Looks whether the table is there, survives a crash, and keeps these columns unique: by an index that is valid, not partial and not
      * deferrable, with no column that may be null, as nulls do not equal each other.
      *
-     * @return completes if so; {@link UnfitTableException} with a sentence that says what to change, or the database's own error
+     * @return a sentence for everything that works but may not be what is wanted; {@link UnfitTableException} with a sentence that says what
+     *     to change, or the database's own error
      */
-    public Mono<Void> check(Connection connection) {
+    public Mono<List<String>> check(Connection connection) {
         return Queries.rows(connection, TABLE, Found::read, quotedName())
                 .next()
                 .switchIfEmpty(Mono.error(() -> new UnfitTableException(
                         "Table %s does not exist in this database, or is not in the search path.".formatted(this))))
-                .flatMap(found -> UniqueIndex.of(connection, found.oid).doOnNext(indexes -> requireFit(found, indexes)))
-                .then();
+                .flatMap(found -> UniqueIndex.of(connection, found.oid)
+                        .doOnNext(indexes -> requireFit(found, indexes))
+                        .map(indexes -> warnings(found)));
+    }
+
+    /** As a table that is partitioned by hand has them. */
+    private List<String> warnings(Found found) {
+        return found.beforeInsert.isEmpty()
+                ? List.of()
+                : List.of(
+                        ("table %s has triggers before each INSERT (%s): where one of them takes the row away, no row is affected, and the"
+                                        + " message passes for one that was there before")
+                                .formatted(this, String.join(", ", found.beforeInsert)));
     }
 
     private void requireFit(Found found, List<UniqueIndex> indexes) {
@@ -95,12 +109,13 @@ public final class UniqueKey {
         return schema == null ? table.name() : schema.name() + "." + table.name();
     }
 
-    private record Found(Long oid, String persistence, List<String> nullable) {
+    private record Found(Long oid, String persistence, List<String> nullable, List<String> beforeInsert) {
         static Found read(Row row) {
             return new Found(
                     Objects.requireNonNull(row.get("oid", Long.class)),
                     Objects.requireNonNull(row.get("persistence", String.class)),
-                    List.of(Objects.requireNonNull(row.get("nullable", String[].class))));
+                    List.of(Objects.requireNonNull(row.get("nullable", String[].class))),
+                    List.of(Objects.requireNonNull(row.get("before_insert", String[].class))));
         }
     }
 }

@@ -1,0 +1,58 @@
+package io.onceflux;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** The messages of one call of an effect. */
+final class MessagesInScope implements EffectScope {
+
+    /** Further than any effect counts. */
+    static final int BEHIND_THE_EFFECT = 1 << 30;
+
+    private final List<? extends Message<?>> messages;
+    private final int first;
+    private @Nullable Map<MessageKey, Integer> counts;
+
+    /** @param first what is counted from: what runs in place of the effect is never to be taken for it */
+    MessagesInScope(List<? extends Message<?>> messages, int first) {
+        this.messages = messages;
+        this.first = first;
+    }
+
+    @Override
+    public MessageKey key() {
+        if (messages.size() != 1) {
+            throw new IllegalStateException(
+                    "the effect has %d messages: say which one is meant".formatted(messages.size()));
+        }
+        return messages.get(0).requireKey();
+    }
+
+    @Override
+    @SuppressWarnings("ReferenceEquality") // Two messages may say the same.
+    public MessageKey keyOf(Object payload) {
+        List<MessageKey> found = messages.stream()
+                .filter(message -> message.delivery().payload() == payload)
+                .map(Message::requireKey)
+                .toList();
+        if (found.size() != 1) {
+            throw new IllegalArgumentException(
+                    found.isEmpty()
+                            ? "this is none of the messages of the effect: give it as the effect was given it"
+                            : "%d messages of the effect have this object as their payload".formatted(found.size()));
+        }
+        return found.get(0);
+    }
+
+    @Override
+    public synchronized int next(MessageKey key) {
+        Map<MessageKey, Integer> counted = counts;
+        if (counted == null) { // Most effects never ask.
+            counted = new HashMap<>();
+            counts = counted;
+        }
+        return first + counted.merge(key, 1, Integer::sum) - 1;
+    }
+}

@@ -1,0 +1,120 @@
+package io.onceflux.outbox;
+
+import io.onceflux.Backoff;
+import io.onceflux.postgres.OutboxTable;
+import java.time.Duration;
+import java.util.Map;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** Takes a batch of a kind, sends it, writes down what became of it, and takes the next. */
+final class RelayWorker {
+
+    /** Between being woken and looking: what was appended is not committed yet, and there may be more. */
+    private static final Duration SHORTEST_PAUSE = Duration.ofMillis(10);
+
+    private static final Backoff AFTER_ERRORS = Backoff.between(Duration.ofMillis(200), Duration.ofSeconds(10));
+
+    private final RelaySettings settings;
+    private final OutboxTable table;
+    private final String kind;
+    private final RelayStop stop;
+    private final WakeUps wakeUps;
+    private final WakeUps siblings;
+
+    // Of one round, then of the next: they follow each other.
+    private volatile int failures;
+    private volatile int barren;
+    private volatile long known;
+    private volatile Duration idlePause = SHORTEST_PAUSE;
+
+    /**
+     * @param wakeUps of this one
+     * @param siblings woken when there is more than it can take
+     */
+    RelayWorker(
+            RelaySettings settings, OutboxTable table, String kind, RelayStop stop, WakeUps wakeUps, WakeUps siblings) {
+        this.settings = settings;
+        this.table = table;
+        this.kind = kind;
+        this.stop = stop;
+        this.wakeUps = wakeUps;
+        this.siblings = siblings;
+    }
+
+    Flux<Relayed> run() {
+        return Flux.defer(this::round)
+                .repeatWhen(rounds -> rounds.takeWhile(any -> !stop.isAsked())
+                        .concatMap(this::pauseAfter)
+                        .takeWhile(any -> !stop.isAsked()));
+    }
+
+    private Flux<Relayed> round() {
+        known = wakeUps.count();
+        return Flux.usingWhen(
+                        take(),
+                        batch -> batch.send().doOnComplete(() -> barren = batch.isBarren() ? barren + 1 : 0),
+                        RelayBatch::release,
+                        (batch, error) -> batch.release(),
+                        RelayBatch::release)
+                .onBackpressureBuffer() // What was sent is written down whether anybody asks for it or not.
+                .doOnComplete(() -> failures = 0)
+                .onErrorResume(error -> {
+                    int now = failures + 1;
+                    failures = now;
+                    settings.tell(error);
+                    return Flux.empty();
+                });
+    }
+
+    private Mono<RelayBatch> take() {
+        return settings.database()
+                .inTransaction(connection -> table.waitForTurn(connection, kind).then(Mono.defer(() -> {
+                    long now = System.nanoTime(); // The lease is counted from later on.
+                    return table.take(
+                                    connection,
+                                    kind,
+                                    settings.batchSize(),
+                                    settings.lease(),
+                                    settings.parkedBlocksItsKey())
+                            .map(taken -> new Taken(taken, now));
+                })))
+                .filter(taken -> !taken.rows().isEmpty())
+                .flatMap(this::read);
+    }
+
+    private record Taken(Map<Long, Integer> rows, long atNanos) {}
+
+    private Mono<RelayBatch> read(Taken taken) {
+        if (taken.rows().size() == settings.batchSize()) {
+            siblings.wake();
+        }
+        return settings.database()
+                .withoutTransaction(connection -> table.read(connection, taken.rows()))
+                .map(rows -> RelayBatch.begin(settings, table, kind, stop, rows, taken.atNanos()));
+    }
+
+    /** At once, if there was anything; otherwise longer each time, until somebody says that there is, or it is time to look. */
+    private Mono<Long> pauseAfter(Long told) {
+        if (failures > 0) {
+            return orStopped(Mono.delay(AFTER_ERRORS.after(failures)));
+        }
+        if (barren > 0) { // The target is likely away, and each look passes over all that waits for it.
+            return orStopped(Mono.delay(AFTER_ERRORS.after(barren)));
+        }
+        if (told > 0) {
+            idlePause = SHORTEST_PAUSE;
+            return Mono.just(0L);
+        }
+        Duration pause = idlePause;
+        Duration twice = pause.multipliedBy(2);
+        idlePause = twice.compareTo(settings.pollInterval()) < 0 ? twice : settings.pollInterval();
+        Mono<Long> woken =
+                wakeUps.after(known).delayElement(SHORTEST_PAUSE).doOnNext(any -> idlePause = SHORTEST_PAUSE);
+        return orStopped(Mono.firstWithSignal(Mono.delay(pause), woken));
+    }
+
+    private Mono<Long> orStopped(Mono<Long> pause) {
+        return Mono.firstWithSignal(pause, stop.asked().thenReturn(0L));
+    }
+}
