@@ -46,6 +46,7 @@ final class Assignment {
     private final TreeSet<Long> awaited = new TreeSet<>();
 
     private State state = State.CURRENT;
+    private boolean checked;
     private long came;
     private long next = UNKNOWN;
     private long refetchedUpTo = UNKNOWN;
@@ -57,12 +58,27 @@ final class Assignment {
 
     /**
      * @param inOrder whether a message may only be handled once all before it are done: where one is let go, so are all that are not
-     *     done, and they come again in their order
+     *     done, and they come again in their order. Nothing is fetched or committed before {@link #beginAt}
      */
     Assignment(TopicPartition partition, @Nullable Uuid topicId, boolean inOrder) {
         this.partition = partition;
         this.topicId = topicId;
         this.inOrder = inOrder;
+        this.checked = !inOrder;
+    }
+
+    /**
+     * It has been looked at, and may be fetched.
+     *
+     * @param committed the group's offset, or {@link #UNKNOWN}: what comes from before it now is none of the messages that were there
+     */
+    synchronized void beginAt(long committed) {
+        checked = true;
+        next = Math.max(next, committed);
+    }
+
+    synchronized boolean mayBegin() {
+        return checked;
     }
 
     TopicPartition partition() {
@@ -195,6 +211,9 @@ final class Assignment {
      * @param position where the client is, or {@link #UNKNOWN}
      */
     synchronized long committable(long position) {
+        if (!checked) {
+            return UNKNOWN;
+        }
         return open.isEmpty() ? Math.max(next, position) : open.firstKey();
     }
 

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -26,16 +27,22 @@ final class Assignments {
     private final Map<TopicPartition, Assignment> current = new ConcurrentHashMap<>();
     private final Function<Set<String>, Map<String, Uuid>> topicIds;
     private final @Nullable Fencing fencing;
+    private final Consumer<List<Assignment>> takenOver;
     private volatile boolean intakeEnded;
     private volatile boolean cut;
 
     /**
      * @param topicIds finds the ids of topics, blocking; for topics that it does not know there is none
      * @param fencing the consumer's offset fence: messages of a partition then follow each other; null if there is none
+     * @param takenOver told of partitions that are this consumer's from now on
      */
-    Assignments(Function<Set<String>, Map<String, Uuid>> topicIds, @Nullable Fencing fencing) {
+    Assignments(
+            Function<Set<String>, Map<String, Uuid>> topicIds,
+            @Nullable Fencing fencing,
+            Consumer<List<Assignment>> takenOver) {
         this.topicIds = topicIds;
         this.fencing = fencing;
+        this.takenOver = takenOver;
     }
 
     /**
@@ -49,7 +56,9 @@ final class Assignments {
     void begin(Collection<TopicPartition> partitions) {
         Map<String, Uuid> ids =
                 topicIds.apply(partitions.stream().map(TopicPartition::topic).collect(Collectors.toSet()));
-        partitions.forEach(partition -> replace(partition, ids.get(partition.topic())));
+        takenOver.accept(partitions.stream()
+                .map(partition -> replace(partition, ids.get(partition.topic())))
+                .toList());
     }
 
     private Assignment replace(TopicPartition partition, @Nullable Uuid topicId) {
@@ -135,14 +144,14 @@ final class Assignments {
         return cut;
     }
 
-    /** Those that must wait because too much of them is done behind a message that is not. */
-    Set<TopicPartition> tooFarAhead(long maxDeferred) {
-        Set<TopicPartition> far = new HashSet<>();
+    /** Those that must wait: because they have not been looked at yet, or because too much is done behind a message that is not. */
+    Set<TopicPartition> waiting(long maxDeferred) {
+        Set<TopicPartition> waiting = new HashSet<>();
         for (Assignment assignment : new ArrayList<>(current.values())) {
-            if (assignment.isTooFarAhead(maxDeferred)) {
-                far.add(assignment.partition());
+            if (!assignment.mayBegin() || assignment.isTooFarAhead(maxDeferred)) {
+                waiting.add(assignment.partition());
             }
         }
-        return far;
+        return waiting;
     }
 }

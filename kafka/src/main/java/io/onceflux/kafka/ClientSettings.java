@@ -70,19 +70,36 @@ final class ClientSettings {
     }
 
     static Map<String, Object> checkedForDeadLetters(Map<String, Object> settings) {
-        Map<String, Object> all = checked("deadLetterProperties", settings);
+        return checkedProducer(
+                "dead letters",
+                "the original is acknowledged once its dead letter is stored",
+                checked("deadLetterProperties", settings));
+    }
+
+    static Map<String, Object> checkedForOutbox(Map<String, Object> settings) {
+        Map<String, Object> all = checked("producerProperties", settings);
+        requireText(all, ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, "the brokers to begin with, as host:port");
+        for (String name :
+                List.of(ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG, ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG)) {
+            Checked.that(
+                    isOrMissing(all.get(name), ByteArraySerializer.class.getName()),
+                    name + " must not be set: an entry's key is text, and its payload bytes");
+        }
+        return checkedProducer("an outbox", "an entry counts as sent once it is stored", all);
+    }
+
+    private static Map<String, Object> checkedProducer(String ofWhat, String why, Map<String, Object> all) {
         Object acks = all.get(ProducerConfig.ACKS_CONFIG);
         Checked.that(
                 acks == null || Set.of("all", "-1").contains(String.valueOf(acks)),
-                "acks of the producer of dead letters must be all, but is " + acks
-                        + ": the original is acknowledged once its dead letter is stored");
+                "acks of the producer of %s must be all, but is %s: %s".formatted(ofWhat, acks, why));
         Checked.that(
                 !"false".equalsIgnoreCase(String.valueOf(all.get(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG))),
-                "enable.idempotence of the producer of dead letters must not be false: a send that is tried again would be"
-                        + " there twice");
+                "enable.idempotence of the producer of %s must not be false: a send that is tried again would be there twice"
+                        .formatted(ofWhat));
         Checked.that(
                 !all.containsKey(ProducerConfig.TRANSACTIONAL_ID_CONFIG),
-                "transactional.id of the producer of dead letters must not be set: it uses no transactions");
+                "transactional.id of the producer of %s must not be set: it uses no transactions".formatted(ofWhat));
         return all;
     }
 
@@ -154,10 +171,11 @@ final class ClientSettings {
         return "onceflux-" + what.replaceAll("[^a-zA-Z0-9._-]", "_");
     }
 
+    /** Whether a partition without an offset begins behind messages that are there: at the end, or, with the client's 4 line, at a time. */
     static boolean startsAtTheEnd(KafkaOptions options) {
-        return "latest"
-                .equalsIgnoreCase(
-                        String.valueOf(options.clientProperties().get(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG)));
+        Object reset = options.clientProperties().get(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG);
+        return reset != null
+                && !List.of("earliest", "none").contains(String.valueOf(reset).toLowerCase(Locale.ROOT));
     }
 
     /** Whether a text repeats a secret of the settings. */
@@ -194,7 +212,7 @@ final class ClientSettings {
                 || className.equals(value instanceof Class<?> type ? type.getName() : String.valueOf(value));
     }
 
-    private static long number(Map<String, Object> settings, String name, long otherwise) {
+    static long number(Map<String, Object> settings, String name, long otherwise) {
         Object value = settings.get(name);
         if (value == null) {
             return otherwise;

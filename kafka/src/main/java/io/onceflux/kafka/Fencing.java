@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.OffsetSpec;
@@ -35,6 +36,9 @@ final class Fencing {
     /** The id of each topic that was met, by its name. */
     private final Map<String, String> known = new ConcurrentHashMap<>();
 
+    /** Places that the group is ahead of, and what is between was looked at. */
+    private final Set<Place> lookedBehind = ConcurrentHashMap.newKeySet();
+
     private Fencing(OffsetFence fence, Intake intake, KafkaOptions options) {
         this.fence = fence;
         this.intake = intake;
@@ -47,7 +51,7 @@ final class Fencing {
     }
 
     /**
-     * What is known before consuming begins.
+     * Where partitions begin.
      *
      * @param committed the group's offsets
      * @param places of the fence, read after that: they may be beyond the group by then, and behind it by no message
@@ -57,6 +61,21 @@ final class Fencing {
         /** 0 where the group has none. */
         private long committedOf(Place place) {
             return committed.getOrDefault(partitionOf(place), 0L);
+        }
+
+        /** The group's offset; {@link Assignment#UNKNOWN} without a place: somebody has looked into it, and it begins anew. */
+        long begin(TopicPartition partition) {
+            return places.stream().anyMatch(place -> partitionOf(place).equals(partition))
+                    ? committed.getOrDefault(partition, Assignment.UNKNOWN)
+                    : Assignment.UNKNOWN;
+        }
+
+        private Beginning of(Set<TopicPartition> partitions) {
+            return new Beginning(
+                    committed,
+                    places.stream()
+                            .filter(place -> partitions.contains(partitionOf(place)))
+                            .toList());
         }
     }
 
@@ -72,33 +91,46 @@ final class Fencing {
     }
 
     /**
-     * Compares the places with the topics. Blocks.
+     * Compares the places with the topics, at the start. Blocks.
      *
-     * @param beginning what was read before
+     * @param places of the fence
      * @param topics those that are consumed
-     * @throws BrokenFenceException if a topic is another than that of the places, its log ends before them, or the group would begin at its
-     *     end
+     * @throws BrokenFenceException if a topic is another than that of the places, or its log ends before them
      */
-    void requireFit(Admin admin, Beginning beginning, Set<String> topics) {
+    void requireFit(Admin admin, List<Place> places, Set<String> topics) {
         Map<String, Uuid> ids = Topology.idsOf(admin, topics);
-        List<Place> its = beginning.places().stream()
+        List<Place> its = places.stream()
                 .filter(place -> ids.containsKey(place.partition().topic()))
                 .toList();
         its.forEach(place ->
                 requireSameTopic(place.partition(), ids.get(place.partition().topic())));
         ids.forEach(this::begins);
         requireWithinTheLog(admin, its);
-        requireNoneAtTheEnd(beginning.committed(), its);
+    }
+
+    /**
+     * Compares the places with the partitions that are now this consumer's: others have moved both since it started. Blocks.
+     *
+     * @throws BrokenFenceException if a topic is another than that of the places, its log ends before them, or the group would begin at its
+     *     end
+     */
+    void requireFit(Beginning beginning, Set<TopicPartition> taken) {
+        Set<String> topics = taken.stream().map(TopicPartition::topic).collect(Collectors.toSet());
+        Beginning its = beginning.of(taken);
+        try (Admin admin = Topology.admin(options)) {
+            requireFit(admin, its.places(), topics);
+        }
+        requireNoneAtTheEnd(its);
     }
 
     /**
      * The messages between the fence and the group's offset: whoever moved the group, or brought an older state of the database back, may
-     * not know that the first message behind them counts them as done. Blocks.
+     * not know that the first message behind them counts them as done. Once for each. Blocks.
      */
-    void warnOfPassedOver(Beginning beginning, Set<String> topics) {
-        List<Place> behind = beginning.places().stream()
-                .filter(place -> topics.contains(place.partition().topic()))
+    void warnOfPassedOver(Beginning beginning, Set<TopicPartition> taken) {
+        List<Place> behind = beginning.of(taken).places().stream()
                 .filter(place -> beginning.committedOf(place) > place.nextOffset())
+                .filter(lookedBehind::add)
                 .toList();
         if (behind.isEmpty()) {
             return;
@@ -154,14 +186,14 @@ final class Fencing {
     }
 
     /** What is between the fence and the end would be passed over for good by the first message that comes. */
-    private void requireNoneAtTheEnd(Map<TopicPartition, Long> committed, List<Place> places) {
+    private void requireNoneAtTheEnd(Beginning beginning) {
         if (!ClientSettings.startsAtTheEnd(options)) {
             return;
         }
-        for (Place place : places) {
-            if (committed.get(partitionOf(place)) == null) {
+        for (Place place : beginning.places()) {
+            if (!beginning.committed().containsKey(partitionOf(place))) {
                 throw new BrokenFenceException(
-                        ("Group '%s' has no offset for %s, and auto.offset.reset is latest: it would begin at the end, although consumer '%s'"
+                        ("Group '%s' has no offset for %s, and auto.offset.reset is not earliest: it would begin behind messages, although consumer '%s'"
                                         + " has done only what is before offset %d. Use earliest, or set the group's offset.")
                                 .formatted(
                                         options.groupId(), partitionOf(place), intake.consumer(), place.nextOffset()));

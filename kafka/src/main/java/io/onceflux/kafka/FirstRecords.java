@@ -47,11 +47,13 @@ final class FirstRecords implements AutoCloseable {
         try {
             reader.assign(List.of(partition));
             reader.seek(partition, from);
-            while (reader.position(partition, left()) < before) {
+            long end = Math.min(
+                    before, reader.endOffsets(List.of(partition), left()).getOrDefault(partition, before));
+            while (reader.position(partition, left()) < end) {
                 for (ConsumerRecord<byte[], byte[]> record : reader.poll(POLL)) {
                     return record.offset() < before ? Between.MESSAGES : Between.NOTHING;
                 }
-                if (left().isZero()) {
+                if (left().isZero() && reader.position(partition, POLL) < end) {
                     return Between.UNKNOWN;
                 }
             }

@@ -5,6 +5,7 @@ import io.onceflux.Intake;
 import io.onceflux.kafka.Assignments.Taken;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.Consumer;
@@ -13,6 +14,8 @@ import org.apache.kafka.common.Uuid;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
+import reactor.core.publisher.Sinks.EmitResult;
 import reactor.core.scheduler.Scheduler;
 import reactor.kafka.receiver.KafkaReceiver;
 import reactor.kafka.receiver.ReceiverOptions;
@@ -27,8 +30,13 @@ final class Generation {
     private final Intake intake;
     private final DeadLetterProducer deadLetters;
     private final @Nullable Fencing fencing;
+    private final TakeOver takeOver;
     private final Watcher watcher;
     private final Assignments assignments;
+
+    /** Filled by the consumer's thread, at each rebalance. */
+    private final Sinks.Many<List<Assignment>> taken = Sinks.many().unicast().onBackpressureBuffer();
+
     private volatile @Nullable WatchedConsumer consumer;
 
     Generation(
@@ -36,17 +44,26 @@ final class Generation {
             Intake intake,
             DeadLetterProducer deadLetters,
             @Nullable Fencing fencing,
+            TakeOver takeOver,
             Watcher watcher) {
         this.options = options;
         this.intake = intake;
         this.deadLetters = deadLetters;
         this.fencing = fencing;
+        this.takeOver = takeOver;
         this.watcher = watcher;
-        this.assignments = new Assignments(this::topicIds, fencing);
+        this.assignments = new Assignments(this::topicIds, fencing, this::note);
     }
 
     private Map<String, Uuid> topicIds(Set<String> topics) {
         return options.idSource() == KafkaOptions.IdSource.POSITION ? Topology.idsOf(options, topics) : Map.of();
+    }
+
+    private void note(List<Assignment> assigned) {
+        EmitResult result = taken.tryEmitNext(assigned);
+        if (result.isFailure() && result != EmitResult.FAIL_CANCELLED) { // The latter: the generation has ended.
+            result.orThrow();
+        }
     }
 
     /**
@@ -56,12 +73,13 @@ final class Generation {
      * @param making the thread that the client is made on, which may block
      */
     Flux<Delivery<ConsumerRecord<byte[], byte[]>>> deliveries(Scheduler emitting, Scheduler making) {
-        // When the consumer stops, nothing more is taken, but it stays in the group for the answers that are due: the
-        // second
-        // publisher never emits, so it never ends the first.
-        Mono<Object> intakeEnded = intake.stopRequested()
-                .then(Mono.fromRunnable(assignments::endIntake))
-                .then(Mono.never());
+        // When the consumer stops, nothing more is taken, but it stays in the group for the answers that are due. What
+        // is beside the deliveries never emits, so it never ends them; but by its error.
+        Mono<Void> intakeEnded = intake.stopRequested().then(Mono.fromRunnable(assignments::endIntake));
+        Mono<Void> lookedAt = taken.asFlux()
+                .concatMap(assigned -> takeOver.lookAt(assigned, watcher))
+                .then();
+        Mono<Object> beside = Mono.when(intakeEnded, lookedAt).then(Mono.never());
         return KafkaReceiver.create(new Watched(), receiving(emitting))
                 .receive()
                 .<Delivery<ConsumerRecord<byte[], byte[]>>>handle((record, sink) -> {
@@ -71,7 +89,7 @@ final class Generation {
                     }
                 })
                 .doOnCancel(assignments::cut)
-                .takeUntilOther(intakeEnded)
+                .takeUntilOther(beside)
                 .subscribeOn(making, false)
                 .concatWith(Mono.error(() -> new IOException("the receiver ended")))
                 .onErrorMap(error -> Refusals.explained(options, error));

@@ -44,9 +44,18 @@ public final class KafkaDeadLetters implements DeadLetters {
         return new KafkaDeadLetters(options, null);
     }
 
-    /** Those in one topic. */
+    /**
+     * Those in one topic. Its name is that of the topic they came from with the suffix, or the options have one topic.
+     *
+     * @throws InvalidSetupException if neither is so: nobody could tell where a letter goes that does not say it itself
+     */
     public static DeadLetters in(String deadLetterTopic, KafkaOptions options) {
         Checked.topic("deadLetterTopic", deadLetterTopic);
+        Checked.that(
+                deadLetterTopic.endsWith(options.deadLetterSuffix())
+                        || options.topics().size() == 1,
+                "deadLetterTopic '%s' does not end with '%s', and the options do not have one topic that its letters could come from"
+                        .formatted(deadLetterTopic, options.deadLetterSuffix()));
         return new KafkaDeadLetters(options, deadLetterTopic);
     }
 

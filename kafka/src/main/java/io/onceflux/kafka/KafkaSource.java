@@ -1,12 +1,13 @@
 package io.onceflux.kafka;
 
 import io.onceflux.Backoff;
+import io.onceflux.Claims;
 import io.onceflux.Delivery;
 import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
-import io.onceflux.kafka.Fencing.Beginning;
 import io.onceflux.kafka.Fencing.BrokenFenceException;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
@@ -40,6 +41,7 @@ final class KafkaSource implements Watcher {
     private final DeadLetterProducer deadLetters;
     private final Topology topology;
     private final @Nullable Fencing fencing;
+    private final TakeOver takeOver;
     private final Scheduler broker;
     private final Scheduler emitting;
     private final Runnable closed;
@@ -57,6 +59,7 @@ final class KafkaSource implements Watcher {
         this.topology = new Topology(options);
         this.fencing = Fencing.of(intake, options);
         this.broker = BrokerThread.start("onceflux-kafka-" + options.groupId());
+        this.takeOver = new TakeOver(options, intake, topology, fencing, broker);
         this.closed = intake.awaitClose().get();
         this.emitting = Schedulers.newSingle("onceflux-kafka-deliveries-" + options.groupId(), true);
     }
@@ -67,23 +70,39 @@ final class KafkaSource implements Watcher {
 
     private Flux<Delivery<ConsumerRecord<byte[], byte[]>>> generation() {
         return intake.ready()
-                .then(Mono.defer(() -> fencing == null ? open((admin, topics) -> {}) : openFenced(fencing)))
+                .then(Mono.defer(this::warnings))
+                .flatMap(warnings ->
+                        fencing == null ? open(warnings, (admin, topics) -> {}) : openFenced(warnings, fencing))
                 .flatMapMany(generation -> generation.deliveries(emitting, broker));
     }
 
-    private Mono<Generation> openFenced(Fencing fence) {
-        return onBroker(topology::committed)
-                .zipWhen(committed -> fence.places(), Beginning::new)
-                .flatMap(beginning -> open((admin, topics) -> {
-                    fence.requireFit(admin, beginning, topics);
-                    if (!hasConsumed) {
-                        fence.warnOfPassedOver(beginning, topics);
-                    }
-                }));
+    /** Empty once the consumer has run: what was to be warned of has been said. */
+    private Mono<Optional<TopicWarnings>> warnings() {
+        return hasConsumed
+                ? Mono.just(Optional.empty())
+                : hasClaimed().map(claimed -> Optional.of(new TopicWarnings(options, intake, claimed)));
     }
 
-    private Mono<Generation> open(BiConsumer<Admin, Set<String>> check) {
-        return onBroker(() -> make(check));
+    /** For a warning only, so whatever the database has against it is not the end of the consumer. */
+    private Mono<Boolean> hasClaimed() {
+        Claims claims = intake.claims();
+        return (claims == null
+                        ? Mono.<Boolean>empty()
+                        : intake.connections().use(connection -> claims.hasAny(connection, intake.consumer())))
+                .onErrorResume(error -> {
+                    log.debug("whether consumer '{}' has claims is not known", intake.consumer(), error);
+                    return Mono.empty();
+                })
+                .defaultIfEmpty(false);
+    }
+
+    private Mono<Generation> openFenced(Optional<TopicWarnings> warnings, Fencing fence) {
+        return fence.places()
+                .flatMap(places -> open(warnings, (admin, topics) -> fence.requireFit(admin, places, topics)));
+    }
+
+    private Mono<Generation> open(Optional<TopicWarnings> warnings, BiConsumer<Admin, Set<String>> check) {
+        return onBroker(() -> make(warnings, check));
     }
 
     private <V> Mono<V> onBroker(Callable<V> call) {
@@ -96,9 +115,9 @@ final class KafkaSource implements Watcher {
                 .onErrorMap(error -> Refusals.explained(options, error));
     }
 
-    private Generation make(BiConsumer<Admin, Set<String>> check) {
-        topology.ensure(intake, hasConsumed ? null : intake.listener(), check);
-        Generation generation = new Generation(options, intake, deadLetters, fencing, this);
+    private Generation make(Optional<TopicWarnings> warnings, BiConsumer<Admin, Set<String>> check) {
+        topology.ensure(intake, warnings.orElse(null), check);
+        Generation generation = new Generation(options, intake, deadLetters, fencing, takeOver, this);
         last = generation;
         return generation;
     }
@@ -115,15 +134,17 @@ final class KafkaSource implements Watcher {
         intake.listener().onSourceLost(options.source(), reason, untilNextTry);
     }
 
-    /** Until the group has taken the consumer in for the first time, a wrong set-up fails; afterwards all but a broken fence is ridden out. */
+    /**
+     * Until the group has taken the consumer in for the first time, a wrong set-up fails; afterwards all is ridden out but a broken fence,
+     * and another instance in its place: the two would throw each other out for ever.
+     */
     private Mono<Long> pauseAfter(Throwable end) {
         boolean setup = end instanceof InvalidSetupException;
         String words = setup ? String.valueOf(end.getMessage()) : Refusals.wordsOf(end);
-        if (setup && (!hasConsumed || end instanceof BrokenFenceException)) {
+        if (setup && isFinal(end)) {
             return Mono.error(end);
         }
-        Duration since = start == 0 ? Duration.ZERO : Duration.ofNanos(System.nanoTime() - start);
-        if (!hasConsumed && since.compareTo(options.startLimit()) > 0) {
+        if (!hasConsumed && isLate()) {
             return Mono.error(new InvalidSetupException(
                     ("Kafka at %s could not be reached for %d s, or %s not be consumed: check bootstrap.servers and"
                                     + " security.protocol, and whether the brokers run. It ended with: %s")
@@ -138,6 +159,16 @@ final class KafkaSource implements Watcher {
         Duration pause = backoff.after(now);
         lost(words, pause);
         return Mono.delay(pause);
+    }
+
+    private boolean isFinal(Throwable setup) {
+        return setup instanceof BrokenFenceException
+                || Refusals.isReplaced(setup)
+                || (!hasConsumed && (!Refusals.isReleasedInTime(setup) || isLate()));
+    }
+
+    private boolean isLate() {
+        return start != 0 && Duration.ofNanos(System.nanoTime() - start).compareTo(options.startLimit()) > 0;
     }
 
     /** To join is no success yet: what ends it may come right behind that, and each time the whole group would rebalance for it. */

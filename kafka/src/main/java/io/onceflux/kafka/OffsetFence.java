@@ -116,6 +116,11 @@ public final class OffsetFence implements Claims {
     }
 
     @Override
+    public Mono<Boolean> hasAny(Connection connection, String consumer) {
+        return places(connection, consumer).map(places -> !places.isEmpty());
+    }
+
+    @Override
     public Mono<Boolean> tryOut(Connection inTransaction, MessageKey nobodys, Duration lockTimeout) {
         return Mono.defer(() -> usable().move(
                         inTransaction,

@@ -10,6 +10,7 @@ import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.GroupAuthorizationException;
 import org.apache.kafka.common.errors.InconsistentGroupProtocolException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
+import org.apache.kafka.common.errors.UnreleasedInstanceIdException;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.jspecify.annotations.Nullable;
 
@@ -80,11 +81,26 @@ final class Refusals {
                             + " latest.")
                     .formatted(options.groupId(), options.broker());
         }
-        if (has(error, FencedInstanceIdException.class)) {
-            return "Another consumer of group '%s' has the same group.instance.id: give each instance its own."
+        if (has(error, UnreleasedInstanceIdException.class)) {
+            return ("Another consumer of group '%s' still has the group.instance.id of this one: if it has ended without a word, the group lets"
+                            + " go of it when its session times out; otherwise give each instance its own.")
+                    .formatted(options.groupId());
+        }
+        if (isReplaced(error)) {
+            return "Another consumer of group '%s' has the same group.instance.id: it has taken the place of this one. Give each instance its own."
                     .formatted(options.groupId());
         }
         return null;
+    }
+
+    /** Whether it is worth waiting for, also at the start. */
+    static boolean isReleasedInTime(Throwable error) {
+        return has(error, UnreleasedInstanceIdException.class);
+    }
+
+    /** Whether another instance has this one's place, which it got by the same group.instance.id. */
+    static boolean isReplaced(Throwable error) {
+        return has(error, FencedInstanceIdException.class);
     }
 
     /** Makes a client; what it does not like is a matter of its settings. */

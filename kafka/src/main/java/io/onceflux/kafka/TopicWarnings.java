@@ -1,17 +1,15 @@
 package io.onceflux.kafka;
 
 import io.onceflux.ConsumerListener;
+import io.onceflux.Intake;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.Config;
-import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.TopicPartition;
@@ -23,8 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Kafka deletes messages whether they were handled or not: warns where that has happened, and where it may happen soon; and where it keeps
- * them for longer than the consumer keeps its claims. What the user has no right to look at is not warned of. Blocks.
+ * Kafka deletes messages whether they were handled or not, and a group's offsets too: warns where that has happened, and where it may happen
+ * soon; and where it keeps messages for longer than the consumer keeps its claims. What the user has no right to look at is not warned of.
+ * Blocks.
  */
 final class TopicWarnings {
 
@@ -32,14 +31,22 @@ final class TopicWarnings {
     private static final Duration SHORT_RETENTION = Duration.ofDays(1);
 
     private final KafkaOptions options;
+    private final Intake intake;
     private final @Nullable Duration claimsKept;
+    private final boolean hasClaimed;
     private final ConsumerListener listener;
 
-    /** @param claimsKept how long the consumer keeps its claims; null if for ever */
-    TopicWarnings(KafkaOptions options, @Nullable Duration claimsKept, ConsumerListener listener) {
+    /** @param hasClaimed whether the consumer is known to have claimed messages before, and so cannot be new */
+    TopicWarnings(KafkaOptions options, Intake intake, boolean hasClaimed) {
         this.options = options;
-        this.claimsKept = claimsKept;
-        this.listener = listener;
+        this.intake = intake;
+        this.claimsKept = intake.claimsKept();
+        this.hasClaimed = hasClaimed;
+        this.listener = intake.listener();
+    }
+
+    static TopicWarnings of(KafkaOptions options, Intake intake) {
+        return new TopicWarnings(options, intake, false);
     }
 
     void tell(Admin admin, Collection<TopicDescription> topics) {
@@ -48,15 +55,48 @@ final class TopicWarnings {
             return;
         }
         ifAllowed(() -> tellOfRetention(admin, topics));
-        ifAllowed(() -> tellOfWhatIsGone(admin, topics));
+        ifAllowed(() -> tellOfOffsets(admin, topics));
+        if (!intake.keepsDeadLetters()) {
+            ifAllowed(() -> tellOfDeadLetters(admin, topics));
+        }
+    }
+
+    private void tellOfDeadLetters(Admin admin, Collection<TopicDescription> topics) {
+        Set<String> there = Topology.get(admin.listTopics().names());
+        Set<String> names = topics.stream()
+                .map(topic -> options.deadLetterTopicOf(topic.name()))
+                .filter(there::contains)
+                .collect(Collectors.toSet());
+        configsOf(admin, names).forEach(this::tellOfDeadLetters);
+    }
+
+    private void tellOfDeadLetters(String topic, Config config) {
+        String policy = value(config, TopicConfig.CLEANUP_POLICY_CONFIG, "delete");
+        long millis = Long.parseLong(value(config, TopicConfig.RETENTION_MS_CONFIG, "-1"));
+        if (policy.contains("compact")) {
+            listener.onWarning(
+                    ("dead-letter topic '%s' is compacted (cleanup.policy=%s): a dead letter that is followed by one with the same key may be"
+                                    + " deleted before anybody has looked at it")
+                            .formatted(topic, policy));
+        }
+        if (policy.contains("delete") && millis >= 0 && millis < SHORT_RETENTION.toMillis()) {
+            listener.onWarning(
+                    "dead-letter topic '%s' keeps messages for %s only (retention.ms): what nobody has looked at by then is lost"
+                            .formatted(topic, Duration.ofMillis(millis)));
+        }
     }
 
     private void tellOfRetention(Admin admin, Collection<TopicDescription> topics) {
-        Set<String> names = topics.stream().map(TopicDescription::name).collect(Collectors.toSet());
-        List<ConfigResource> asked = names.stream()
+        configsOf(admin, topics.stream().map(TopicDescription::name).collect(Collectors.toSet()))
+                .forEach(this::tellOf);
+    }
+
+    private static Map<String, Config> configsOf(Admin admin, Set<String> topics) {
+        List<ConfigResource> asked = topics.stream()
                 .map(name -> new ConfigResource(ConfigResource.Type.TOPIC, name))
                 .toList();
-        Topology.get(admin.describeConfigs(asked).all()).forEach((topic, config) -> tellOf(topic.name(), config));
+        return Topology.get(admin.describeConfigs(asked).all()).entrySet().stream()
+                .collect(Collectors.toMap(entry -> entry.getKey().name(), Map.Entry::getValue));
     }
 
     private void tellOf(String topic, Config config) {
@@ -108,25 +148,67 @@ final class TopicWarnings {
         return value == null ? otherwise : value;
     }
 
-    private void tellOfWhatIsGone(Admin admin, Collection<TopicDescription> topics) {
-        Set<TopicPartition> partitions = new HashSet<>();
-        topics.forEach(topic -> topic.partitions()
-                .forEach(partition -> partitions.add(new TopicPartition(topic.name(), partition.partition()))));
+    private void tellOfOffsets(Admin admin, Collection<TopicDescription> topics) {
         Map<TopicPartition, Long> committed = Topology.committed(admin, options.groupId());
-        committed.keySet().retainAll(partitions);
-        Map<TopicPartition, OffsetSpec> earliest = new HashMap<>();
-        committed.keySet().forEach(partition -> earliest.put(partition, OffsetSpec.earliest()));
-        Map<TopicPartition, ListOffsetsResultInfo> first =
-                Topology.get(admin.listOffsets(earliest).all());
+        for (TopicDescription topic : topics) {
+            Set<TopicPartition> partitions = topic.partitions().stream()
+                    .map(partition -> new TopicPartition(topic.name(), partition.partition()))
+                    .collect(Collectors.toSet());
+            Map<TopicPartition, Long> first = offsets(admin, partitions, OffsetSpec.earliest());
+            tellOfWhatIsGone(committed, first);
+            tellOfMissingOffsets(topic.name(), committed, first, offsets(admin, partitions, OffsetSpec.latest()));
+        }
+    }
+
+    private static Map<TopicPartition, Long> offsets(Admin admin, Set<TopicPartition> partitions, OffsetSpec which) {
+        Map<TopicPartition, OffsetSpec> asked =
+                partitions.stream().collect(Collectors.toMap(partition -> partition, partition -> which));
+        return Topology.get(admin.listOffsets(asked).all()).entrySet().stream()
+                .collect(Collectors.toMap(
+                        Map.Entry::getKey, entry -> entry.getValue().offset()));
+    }
+
+    private void tellOfWhatIsGone(Map<TopicPartition, Long> committed, Map<TopicPartition, Long> first) {
         first.forEach((partition, begin) -> {
             Long offset = committed.get(partition);
-            if (offset != null && offset < begin.offset()) {
+            if (offset != null && offset < begin) {
                 listener.onWarning(
                         ("of %s, offsets %d to %d were deleted by the topic's retention before group '%s' had handled them:"
                                         + " their messages are lost")
-                                .formatted(partition, offset, begin.offset() - 1, options.groupId()));
+                                .formatted(partition, offset, begin - 1, options.groupId()));
             }
         });
+    }
+
+    /** A group that is new has none either; then there are no claims, and none for the other partitions. */
+    private void tellOfMissingOffsets(
+            String topic,
+            Map<TopicPartition, Long> committed,
+            Map<TopicPartition, Long> first,
+            Map<TopicPartition, Long> end) {
+        boolean hasOthers = committed.keySet().stream().anyMatch(first::containsKey);
+        List<Integer> without = first.keySet().stream()
+                .filter(partition -> !committed.containsKey(partition))
+                .filter(partition -> end.getOrDefault(partition, 0L) > first.getOrDefault(partition, 0L))
+                .map(TopicPartition::partition)
+                .sorted()
+                .toList();
+        if (!without.isEmpty() && (hasOthers || hasClaimed)) {
+            listener.onWarning(
+                    ("group '%s' has no offset for partitions %s of topic '%s', although %s: they have expired (offsets.retention.minutes),"
+                                    + " the group has another id than before, or the partitions are new to it. %s")
+                            .formatted(
+                                    options.groupId(),
+                                    without,
+                                    topic,
+                                    hasOthers
+                                            ? "it has for others"
+                                            : "consumer '%s' has claims already".formatted(intake.consumer()),
+                                    ClientSettings.startsAtTheEnd(options)
+                                            ? "With auto.offset.reset=latest, what is there now is passed over, handled or not"
+                                            : "All that is there comes again, and what was handled is found by its claim, if that is"
+                                                    + " still kept"));
+        }
     }
 
     private static void ifAllowed(Runnable look) {

@@ -10,9 +10,9 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -29,7 +29,11 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.errors.InvalidReplicationFactorException;
+import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
@@ -45,6 +49,9 @@ final class Topology {
 
     private final KafkaOptions options;
 
+    /** The topics that have been looked at. */
+    private final Set<String> ensured = ConcurrentHashMap.newKeySet();
+
     Topology(KafkaOptions options) {
         this.options = options;
     }
@@ -53,10 +60,10 @@ final class Topology {
      * Looks.
      *
      * @param intake of the consumer: one that keeps dead letters itself needs no topics for them
-     * @param listener who is told what is likely not wanted; null if that has been told
+     * @param warnings of what is likely not wanted; null if that has been told
      * @param more what else has to be fit, given the names of the topics
      */
-    void ensure(Intake intake, @Nullable ConsumerListener listener, BiConsumer<Admin, Set<String>> more) {
+    void ensure(Intake intake, @Nullable TopicWarnings warnings, BiConsumer<Admin, Set<String>> more) {
         try (Admin admin = admin(options)) {
             Set<String> topics = topics(admin);
             Map<String, TopicDescription> found = describe(admin, topics, name -> {
@@ -68,14 +75,51 @@ final class Topology {
                         isAllowed(topic, AclOperation.READ),
                         "The user has no right to read topics [%s] at %s: grant READ on it."
                                 .formatted(topic.name(), options.broker()));
-                if (!intake.keepsDeadLetters()) {
+                if (intake.keepsDeadLetters()) {
+                    continue;
+                }
+                if (options.pattern() != null && warnings == null) { // One that came later holds up none of the others.
+                    warnOfDeadLetterTopic(admin, topic, intake.listener());
+                } else {
                     ensureDeadLetterTopic(admin, topic);
                 }
             }
             more.accept(admin, found.keySet());
-            if (listener != null) {
-                new TopicWarnings(options, intake.claimsKept(), listener).tell(admin, found.values());
+            if (warnings != null) {
+                warnings.tell(admin, found.values());
             }
+            ensured.addAll(found.keySet());
+        }
+    }
+
+    /** Whether a topic was not there yet when it was looked, as those that match a pattern may. */
+    boolean isNew(String topic) {
+        return !ensured.contains(topic);
+    }
+
+    /** Looks at topics that were added since. What is not as it should be is a warning, because the others are consumed. */
+    void ensureAdded(Intake intake, Set<String> topics) {
+        try (Admin admin = admin(options)) {
+            Map<String, TopicDescription> found =
+                    describe(admin, topics, name -> log.debug("topic {} is gone already", name));
+            if (!intake.keepsDeadLetters()) {
+                found.values().forEach(topic -> warnOfDeadLetterTopic(admin, topic, intake.listener()));
+            }
+            if (!found.isEmpty()) {
+                TopicWarnings.of(options, intake).tell(admin, found.values());
+            }
+            ensured.addAll(topics);
+        }
+    }
+
+    private void warnOfDeadLetterTopic(Admin admin, TopicDescription topic, ConsumerListener listener) {
+        try {
+            ensureDeadLetterTopic(admin, topic);
+        } catch (InvalidSetupException e) {
+            listener.onWarning(String.valueOf(e.getMessage()));
+        } catch (ApiException e) {
+            listener.onWarning("topic '%s' for dead letters cannot be looked after: %s"
+                    .formatted(options.deadLetterTopicOf(topic.name()), Refusals.wordsOf(e)));
         }
     }
 
@@ -117,7 +161,7 @@ final class Topology {
                     "The user has no right to write to topic '%s' at %s, where dead letters go: grant WRITE on it."
                             .formatted(name, options.broker()));
         } else if (options.createDeadLetterTopics()) {
-            create(admin, name, topic.partitions().size());
+            create(admin, name, topic);
         } else if (!createsTopicsItself(admin)) {
             throw new InvalidSetupException(
                     ("Topic '%s' does not exist at %s, and the broker does not create topics by itself. Dead letters go there:"
@@ -132,16 +176,24 @@ final class Topology {
         return rights == null || rights.contains(operation);
     }
 
-    private void create(Admin admin, String name, int partitions) {
+    /** As many partitions and replicas as the topic has, whatever the broker's defaults; and a letter never replaces another. */
+    private void create(Admin admin, String name, TopicDescription topic) {
+        int replicas = topic.partitions().get(0).replicas().size();
+        NewTopic made = new NewTopic(name, topic.partitions().size(), (short) replicas)
+                .configs(Map.of(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_DELETE));
         try {
-            get(admin.createTopics(List.of(new NewTopic(name, Optional.of(partitions), Optional.empty())))
-                    .all());
+            get(admin.createTopics(List.of(made)).all());
         } catch (TopicExistsException e) { // Another instance was faster.
             log.debug("{} has been created meanwhile", name, e);
         } catch (AuthorizationException e) {
             throw new InvalidSetupException(
                     "The user has no right to create topic '%s' at %s, where dead letters go: create it, or grant CREATE."
                             .formatted(name, options.broker()),
+                    e);
+        } catch (InvalidReplicationFactorException | PolicyViolationException e) {
+            throw new InvalidSetupException(
+                    "Topic '%s' for dead letters cannot be created at %s with %d replicas, as many as '%s' has: create it. Kafka said: %s"
+                            .formatted(name, options.broker(), replicas, topic.name(), Refusals.wordsOf(e)),
                     e);
         }
     }

@@ -43,6 +43,9 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private Set<TopicPartition> pausedHere = Set.of();
     private boolean joined;
 
+    /** Whether all records before the client's positions have been noted. */
+    private boolean isPositionSeen = true;
+
     WatchedConsumer(
             Map<String, Object> settings,
             KafkaOptions options,
@@ -77,12 +80,21 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         super.subscribe(pattern, new Rebalance(receiver));
     }
 
-    /** Whoever polls stops at an {@link Error} without a word, and so would the consumer. */
+    /**
+     * Whoever polls stops at an {@link Error} without a word, and so would the consumer. Once a poll has failed, the client may be beyond
+     * records that nobody has seen.
+     */
     @Override
     public ConsumerRecords<byte[], byte[]> poll(Duration timeout) {
         try {
             return watchedPoll(timeout);
+        } catch (WakeupException e) {
+            throw e; // Before anything was fetched.
+        } catch (RuntimeException e) {
+            isPositionSeen = false;
+            throw e;
         } catch (Error e) {
+            isPositionSeen = false;
             throw new IllegalStateException("polling failed with " + e, e);
         }
     }
@@ -140,7 +152,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private void holdBack() {
         Set<TopicPartition> assigned = assignment();
         Set<TopicPartition> hold =
-                new HashSet<>(assignments.isIntakeEnded() ? assigned : assignments.tooFarAhead(maxDeferred));
+                new HashSet<>(assignments.isIntakeEnded() ? assigned : assignments.waiting(maxDeferred));
         hold.retainAll(assigned);
         Set<TopicPartition> release = new HashSet<>(pausedHere);
         release.removeAll(hold);
@@ -215,6 +227,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
             assignments.begin(partitions);
             receiver.onPartitionsAssigned(partitions);
+            holdBack(); // The same poll goes on to fetch.
         }
 
         @Override
@@ -250,7 +263,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
 
         @Override
         public long position(TopicPartition partition, Duration limit) {
-            return WatchedConsumer.this.position(partition, limit);
+            return isPositionSeen ? WatchedConsumer.this.position(partition, limit) : Assignment.UNKNOWN;
         }
     }
 }

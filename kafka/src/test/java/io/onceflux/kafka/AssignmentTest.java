@@ -41,6 +41,19 @@ class AssignmentTest {
     }
 
     @Test
+    void nothingIsCommittedOfAPartitionThatHasToBeLookedAtFirst() {
+        Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        assertThat(ordered.mayBegin()).isFalse();
+        assertThat(ordered.committable(70)).isEqualTo(Assignment.UNKNOWN);
+        ordered.beginAt(70);
+        assertThat(ordered.mayBegin()).isTrue();
+        assertThat(ordered.committable(70)).isEqualTo(70);
+        assertThat(ordered.fetched(records(69)))
+                .as("what comes from before the group's offset")
+                .isFalse();
+    }
+
+    @Test
     void nothingIsCommittedPastAMessageThatIsNotDone() {
         come(10, 11, 12, 13);
         take(10, 11, 12, 13);
@@ -211,6 +224,7 @@ class AssignmentTest {
     @Test
     void whereOrderMattersWhatIsLetGoTakesWhatIsBehindItAlong() {
         Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        ordered.beginAt(Assignment.UNKNOWN);
         assertThat(ordered.fetched(records(10, 11, 12))).isTrue();
         int round = ordered.take(10);
         assertThat(ordered.take(11)).isEqualTo(round);
@@ -231,6 +245,7 @@ class AssignmentTest {
     @Test
     void whereOrderMattersWhatIsBeforeOneThatIsLetGoComesAgainToo() {
         Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        ordered.beginAt(Assignment.UNKNOWN);
         assertThat(ordered.fetched(records(5, 6, 7))).isTrue();
         int round = ordered.take(5);
         assertThat(ordered.take(6)).isEqualTo(round);
@@ -242,6 +257,7 @@ class AssignmentTest {
     @Test
     void whereOrderMattersNothingIsHandledBehindOneThatIsBlocked() {
         Assignment ordered = new Assignment(new TopicPartition("orders", 0), null, true);
+        ordered.beginAt(Assignment.UNKNOWN);
         assertThat(ordered.fetched(records(10, 11))).isTrue();
         int round = ordered.take(10);
         assertThat(ordered.take(11)).isEqualTo(round);

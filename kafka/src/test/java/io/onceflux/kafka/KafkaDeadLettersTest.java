@@ -10,6 +10,7 @@ import io.onceflux.DeadLetter;
 import io.onceflux.DeadLetters;
 import io.onceflux.Effect;
 import io.onceflux.FailureKind;
+import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
@@ -260,5 +261,16 @@ class KafkaDeadLettersTest {
                 .hasMessageContaining("topic 'nowhere' does not exist at");
         assertThatThrownBy(() -> letters.replay(letter -> true, 0))
                 .hasMessageContaining("perSecond must be at least 1, but is 0");
+    }
+
+    @Test
+    void aTopicWhoseLettersCouldComeFromAnywhereIsRefused() {
+        KafkaOptions two = KafkaOptions.topics("orders", "returns")
+                .bootstrapServers(broker.bootstrap())
+                .groupId(broker.group())
+                .build();
+        assertThatThrownBy(() -> KafkaDeadLetters.in("rejected", two))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("deadLetterTopic 'rejected' does not end with '.DLT'");
     }
 }

@@ -36,8 +36,10 @@ import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.apache.kafka.clients.consumer.ConsumerInterceptor;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -348,7 +350,7 @@ class OffsetFenceTest {
         KafkaOptions.Builder another =
                 broker.options().groupId(broker.group() + "-green").property("auto.offset.reset", "latest");
         try (Running running = start(another, Order::apply, builder -> builder)) {
-            assertThat(refusal(running)).contains("-green", broker.topic() + "-0", "latest", "offset 30", "earliest");
+            assertThat(refusal(running)).contains("-green", broker.topic() + "-0", "offset 30", "earliest");
         }
     }
 
@@ -435,7 +437,8 @@ class OffsetFenceTest {
         TopicPartition partition = new TopicPartition("orders", 0);
         Assignments assignments = new Assignments(
                 names -> Map.of("orders", topicId),
-                Fencing.of(intake, broker.options().messageIdFromPosition().build()));
+                Fencing.of(intake, broker.options().messageIdFromPosition().build()),
+                taken -> {});
         assignments.begin(List.of(partition));
         assignments.fetched(records(partition, 10, 11));
         assertThatThrownBy(() -> assignments.fetched(records(partition, 9)))
@@ -573,6 +576,106 @@ class OffsetFenceTest {
             assertThat(refusal(running)).contains(broker.topic() + "-0", "offset 1000", "ends at 40", "forget");
         }
         assertAppliedOnce(30);
+    }
+
+    /** Another instance has moved it since this one started, and what it stands for may have been cut meanwhile. */
+    @ParameterizedTest
+    @EnumSource(Protocol.class)
+    void whoTakesAPartitionOverComparesItsLogWithTheFence(Protocol protocol) {
+        broker.create(2);
+        try (Running one = start(quick(protocol), Order::apply, builder -> builder);
+                Running two = start(quick(protocol), Order::apply, builder -> builder)) {
+            broker.awaitMembers(2);
+            publish(2, 30);
+            await().until(() -> one.outcomes.size() + two.outcomes.size() == 60);
+            broker.awaitNoBacklog();
+            database.run("UPDATE consumer_offsets SET next_offset = 1000");
+            one.stop();
+            assertThat(refusal(two)).contains(broker.topic(), "offset 1000", "ends at 30", "forget");
+        }
+        assertAppliedOnce(60);
+    }
+
+    @Test
+    void aLogThatEndsBeforeTheGroupsOffsetEndsTheFluxUntilTheFenceIsForgotten() {
+        broker.create(1);
+        publish(1, 30);
+        try (Running running = start(Order::apply)) {
+            await().until(() -> running.outcomes.size() == 30);
+            running.stop();
+        }
+        broker.resetTo(100); // As if there had been so many.
+        broker.publish(Broker.ids("later-", 10));
+        try (Running running = start(Order::apply)) {
+            assertThat(refusal(running)).contains("goes on at offset 0", "forget");
+        }
+        assertThat(database.effects()).isEqualTo(30);
+
+        assertThat(OffsetFence.in(TABLE)
+                        .forget(database.direct(), "loyalty", broker.topic())
+                        .block(Duration.ofSeconds(10)))
+                .isEqualTo(1);
+        try (Running running = start(Order::apply)) { // From the start, because the group is beyond the end.
+            await().until(() -> database.effectsOf("later-9") == 1);
+            running.stop();
+        }
+    }
+
+    /** What a client has fetched and handed out. */
+    public static final class Seen implements ConsumerInterceptor<byte[], byte[]> {
+
+        static final Map<Integer, Long> LAST = new ConcurrentHashMap<>();
+
+        @Override
+        public ConsumerRecords<byte[], byte[]> onConsume(ConsumerRecords<byte[], byte[]> records) {
+            records.forEach(record -> LAST.merge(record.partition(), record.offset(), Math::max));
+            return records;
+        }
+
+        @Override
+        public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {}
+
+        @Override
+        public void configure(Map<String, ?> settings) {}
+
+        @Override
+        public void close() {}
+    }
+
+    /** However long it takes to read its place. */
+    @ParameterizedTest
+    @EnumSource(Protocol.class)
+    void nothingOfAPartitionThatIsTakenOverIsFetchedBeforeTheFenceWasRead(Protocol protocol) {
+        broker.create(2);
+        publish(2, 30);
+        Seen.LAST.clear();
+        try (Running one = start(quick(protocol), Order::apply, builder -> builder);
+                Running two = start(
+                        quick(protocol).property("interceptor.classes", Seen.class.getName()),
+                        Order::apply,
+                        builder -> builder)) {
+            broker.awaitMembers(2);
+            await().until(() -> one.outcomes.size() + two.outcomes.size() >= 60);
+            broker.awaitNoBacklog();
+            database.run("ALTER TABLE consumer_offsets RENAME TO elsewhere");
+            one.stop();
+            await().until(() ->
+                    broker.members().size() == 1 && broker.members().get(0).size() == 2);
+            publish(2, 40);
+            await().during(Duration.ofSeconds(2))
+                    .until(() -> Seen.LAST.values().stream()
+                                    .filter(last -> last >= 30)
+                                    .count()
+                            <= 1);
+            assertThat(two.error.get()).isNull();
+            database.run("ALTER TABLE elsewhere RENAME TO consumer_offsets");
+
+            await().until(() -> database.effects() == 140);
+            assertThat(Seen.LAST.values()).containsExactly(69L, 69L);
+            broker.awaitNoBacklog();
+            two.stop();
+        }
+        assertThat(database.effects()).isEqualTo(140);
     }
 
     @Test

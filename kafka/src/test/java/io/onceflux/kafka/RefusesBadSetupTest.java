@@ -19,6 +19,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -58,6 +59,7 @@ class RefusesBadSetupTest {
         broker.publish("order-1");
         try (Running running = Running.start(options, database.pool(6), Order::apply, settings)) {
             broker.awaitMembers(1);
+            broker.awaitNoBacklog();
             List<String> warnings = List.copyOf(running.listener.warnings);
             running.stop();
             return warnings;
@@ -281,5 +283,82 @@ class RefusesBadSetupTest {
             running.stop();
         }
         database.assertAppliedOnce(10);
+    }
+
+    @Test
+    void aTopicThatComesLaterGetsItsDeadLetterTopic() {
+        KafkaOptions.Builder pattern = broker.quick(
+                        KafkaOptions.topicsMatching(Pattern.compile(Pattern.quote(broker.topic()) + ".*")),
+                        Protocol.COOPERATIVE)
+                .messageIdFromHeader(Broker.ID)
+                .property("metadata.max.age.ms", 500);
+        try (Running running =
+                Running.start(pattern.createDeadLetterTopics().build(), database.pool(6), Order::apply)) {
+            await().until(() ->
+                    running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
+            broker.createTopic(broker.topic(), 2, Map.of());
+            broker.publish("order-1");
+            broker.publish(broker.record("poison", "k", null));
+            await().until(() -> running.outcomes.size() == 2);
+            broker.awaitNoBacklog();
+            assertThat(broker.deadLetters()).hasSize(1);
+            running.stop();
+        }
+    }
+
+    @Test
+    void aTopicThatComesLaterWithoutADeadLetterTopicIsWarnedOf() {
+        KafkaOptions pattern = broker.quick(
+                        KafkaOptions.topicsMatching(Pattern.compile(Pattern.quote(broker.topic()) + ".*")),
+                        Protocol.COOPERATIVE)
+                .messageIdFromHeader(Broker.ID)
+                .property("metadata.max.age.ms", 500)
+                .build();
+        try (Running running = Running.start(pattern, database.pool(6), Order::apply)) {
+            await().until(() ->
+                    running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
+            broker.createTopic(broker.topic(), 1, Map.of());
+            broker.publish("order-1");
+            await().until(() -> database.effects() == 1);
+            await().until(() -> running.listener.warnings.stream()
+                    .anyMatch(warning -> warning.contains("Topic '" + broker.deadLetterTopic() + "' does not exist")));
+            running.stop();
+        }
+    }
+
+    @Test
+    void aDeadLetterTopicThatLosesLettersIsWarnedOf() {
+        broker.createTopic(broker.topic(), 1, Map.of());
+        broker.createTopic(
+                broker.deadLetterTopic(), 1, Map.of("cleanup.policy", "compact,delete", "retention.ms", "60000"));
+        assertThat(warningsWith(broker.options().build()))
+                .anyMatch(warning ->
+                        warning.contains("dead-letter topic '%s' is compacted".formatted(broker.deadLetterTopic())))
+                .anyMatch(warning -> warning.contains(
+                        "dead-letter topic '%s' keeps messages for PT1M only".formatted(broker.deadLetterTopic())));
+    }
+
+    @Test
+    void offsetsThatHaveExpiredAreWarnedOf() throws Exception {
+        broker.create(2);
+        broker.publish(Broker.ids("order-", 10));
+        String sentence = "group '%s' has no offset for partitions".formatted(broker.group());
+        assertThat(warningsWith(broker.options().build())).noneMatch(warning -> warning.contains(sentence));
+        await().until(() -> broker.members().isEmpty());
+        broker.admin().deleteConsumerGroups(List.of(broker.group())).all().get();
+        assertThat(warningsWith(broker.options().build()))
+                .anyMatch(warning -> warning.contains(sentence + " [0, 1]")
+                        && warning.contains("consumer 'loyalty' has claims already")
+                        && warning.contains("offsets.retention.minutes"));
+        await().until(() -> broker.members().isEmpty());
+        broker.admin()
+                .deleteConsumerGroupOffsets(broker.group(), Set.of(new TopicPartition(broker.topic(), 1)))
+                .all()
+                .get();
+        assertThat(warningsWith(
+                        broker.options().property("auto.offset.reset", "latest").build()))
+                .anyMatch(warning -> warning.contains(sentence + " [1]")
+                        && warning.contains("it has for others")
+                        && warning.contains("is passed over"));
     }
 }

@@ -11,8 +11,10 @@ import java.time.Duration;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** A service with a slow effect that stops clean on SIGTERM. */
+/** A service with a slow effect that stops clean on SIGTERM, and tells of duplicates. */
 final class SlowService {
+
+    static final String DUPLICATE = "DUPLICATE";
 
     private SlowService() {}
 
@@ -31,6 +33,9 @@ final class SlowService {
                         .build())
                 .map(Delivery.<byte[], Order>decoding(body -> Order.of(new String(body, UTF_8))))
                 .transform(consumer);
-        outcomes.then().block();
+        outcomes.filter(Outcome.Duplicate.class::isInstance)
+                .doOnNext(duplicate -> System.out.println(DUPLICATE))
+                .then()
+                .block();
     }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
+import io.onceflux.Health;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
@@ -19,15 +20,21 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AccessControlEntryFilter;
 import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourcePatternFilter;
 import org.apache.kafka.common.resource.ResourceType;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import reactor.core.publisher.Mono;
 
 /** A broker that asks for a password and for rights: what a user needs, what it is told, and that no password is told to anybody. */
 class UserRightsTest {
@@ -83,6 +90,15 @@ class UserRightsTest {
         broker.admin().createAcls(bindings).all().get();
     }
 
+    private void revoke(ResourceType type, String name, AclOperation operation) throws Exception {
+        broker.admin()
+                .deleteAcls(List.of(new AclBindingFilter(
+                        new ResourcePatternFilter(type, name, PatternType.LITERAL),
+                        new AccessControlEntryFilter("User:alice", "*", operation, AclPermissionType.ALLOW))))
+                .all()
+                .get();
+    }
+
     private String failureWith(KafkaOptions options) {
         try (Running running = Running.start(options, database.pool(6), Order::apply)) {
             await().until(() -> running.error.get() != null);
@@ -125,6 +141,41 @@ class UserRightsTest {
         }
         assertThat(broker.deadLetters()).hasSize(1);
         database.assertAppliedOnce(1);
+    }
+
+    /** The fetch is refused, or a commit; each ends the client, and one that is made anew goes on where it was. */
+    @ParameterizedTest
+    @EnumSource(
+            value = ResourceType.class,
+            names = {"TOPIC", "GROUP"})
+    void aRightThatIsTakenAwayUnderLoadAndGivenBackLeavesEachMessageAppliedOnce(ResourceType type) throws Exception {
+        broker.create(2);
+        String name = type == ResourceType.TOPIC ? broker.topic() : broker.group();
+        grant(ResourceType.TOPIC, broker.topic(), AclOperation.DESCRIBE, AclOperation.READ);
+        grant(ResourceType.TOPIC, broker.deadLetterTopic(), AclOperation.DESCRIBE, AclOperation.WRITE);
+        grant(ResourceType.GROUP, broker.group(), AclOperation.READ);
+        broker.publish(Broker.ids("order-", 500));
+        try (Running running = Running.start(
+                as(TellingService.SECRET).build(),
+                database.pool(6),
+                (order, db) -> Mono.delay(Duration.ofMillis(5)).then(order.apply(db)))) {
+            for (int time = 1; time <= 2; time++) {
+                long before = database.effects();
+                await().until(() -> database.effects() > before);
+                int told = running.listener.lost.size();
+                revoke(type, name, AclOperation.READ);
+                await().until(() -> running.listener.lost.size() > told);
+                assertThat(running.consumer.health().status()).isNotEqualTo(Health.Status.UP);
+                broker.publish(Broker.ids("time-" + time + "-", 100));
+                grant(type, name, AclOperation.READ);
+            }
+            await().until(() -> database.effects() == 700);
+            broker.awaitNoBacklog();
+            await().until(() -> running.consumer.health().status() == Health.Status.UP);
+            assertThat(running.count(Outcome.Failed.class)).isZero();
+            running.stop();
+        }
+        database.assertAppliedOnce(700);
     }
 
     @Test

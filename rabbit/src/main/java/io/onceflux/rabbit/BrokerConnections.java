@@ -25,21 +25,26 @@ final class BrokerConnections {
     private static final int LARGEST_BODY = 512 * 1024 * 1024 + 1;
 
     private final ConnectionFactory factory;
-    private final RabbitOptions options;
+    private final String user;
     private final Set<BrokerConnection> open = ConcurrentHashMap.newKeySet();
     private volatile boolean closed;
 
     BrokerConnections(RabbitOptions options) {
-        this.factory = options.connectionFactory().clone();
+        this(options.connectionFactory(), options.queue());
+    }
+
+    /** @param user what they are for, as the broker's operator sees it */
+    BrokerConnections(ConnectionFactory users, String user) {
+        this.factory = users.clone();
         this.factory.setAutomaticRecoveryEnabled(false);
         this.factory.setTopologyRecoveryEnabled(false);
-        int users = factory.getChannelRpcTimeout(); // 0 is for ever.
-        this.factory.setChannelRpcTimeout(users == 0 ? LONGEST_ANSWER : Math.min(users, LONGEST_ANSWER));
+        int answer = factory.getChannelRpcTimeout(); // 0 is for ever.
+        this.factory.setChannelRpcTimeout(answer == 0 ? LONGEST_ANSWER : Math.min(answer, LONGEST_ANSWER));
         if (largestBody(factory)
                 == largestBody(new ConnectionFactory())) { // A larger one would stop its queue for ever.
             this.factory.setMaxInboundMessageBodySize(LARGEST_BODY);
         }
-        this.options = options;
+        this.user = user;
     }
 
     /** The factory alone does not tell it. */
@@ -67,14 +72,14 @@ final class BrokerConnections {
         ConnectionFactory once = factory.clone();
         once.setSocketConfigurator(factory.getSocketConfigurator().andThen(socket::set));
         try {
-            return once.newConnection("onceflux " + options.queue() + " " + purpose);
+            return once.newConnection("onceflux " + user + " " + purpose);
         } catch (TimeoutException e) {
             throw new IOException("the broker did not answer in time", e);
         } catch (IOException e) {
             if (refusesLogin(e)) {
                 throw new InvalidSetupException(
                         "RabbitMQ at %s refuses the login: check user, password and virtual host of the ConnectionFactory."
-                                .formatted(options.broker()),
+                                .formatted(RabbitOptions.broker(factory)),
                         e);
             }
             throw e;

@@ -81,10 +81,12 @@ public record RabbitOptions(
 
     /** The broker, for messages: never with credentials. */
     String broker() {
-        return connectionFactory.getHost() + ":" + connectionFactory.getPort()
-                + (connectionFactory.getVirtualHost().equals("/")
-                        ? ""
-                        : " vhost " + connectionFactory.getVirtualHost());
+        return broker(connectionFactory);
+    }
+
+    static String broker(ConnectionFactory factory) {
+        return factory.getHost() + ":" + factory.getPort()
+                + (factory.getVirtualHost().equals("/") ? "" : " vhost " + factory.getVirtualHost());
     }
 
     /** The source, for messages and health. */
