@@ -79,13 +79,15 @@ final class AttemptConnection extends DelegatingConnection {
     }
 
     /**
-     * Whether anything may have been written since, although no row was affected: by all but one statement that does nothing else.
+     * Whether anything may have been written since, although it is said that no row was affected: by all but one statement that does nothing else,
+     * and whose own count was 0.
      *
      * @param statements what {@link #statements()} was before
      */
     boolean mayHaveWrittenSince(int statements) {
         int since = gate.statements() - statements;
-        return since > 1 || (since == 1 && !new SqlText(gate.lastStatement()).isPlainWrite());
+        boolean hasWrittenNothing = gate.lastRows() == 0 && new SqlText(gate.lastStatement()).isPlainWrite();
+        return since > 1 || (since == 1 && !hasWrittenNothing);
     }
 
     ThrownErrors thrownErrors() {

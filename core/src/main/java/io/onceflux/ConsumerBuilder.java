@@ -121,7 +121,7 @@ public final class ConsumerBuilder<T> {
     /** What a message does. */
     public ConsumerBuilder<T> effect(Effect<? super T> theEffect) {
         Effect<? super T> each = given("effect", theEffect);
-        this.effect = claimsOfIt -> EffectRunner.oneByOne(each);
+        this.effect = claimsOfIt -> EffectRunner.oneByOne(each, claimsOfIt.areKept());
         this.noRowsAreDuplicates = false;
         this.together = false;
         this.conditional = false;
@@ -131,7 +131,7 @@ public final class ConsumerBuilder<T> {
     /** What the messages of a batch do, with statements over all of them, in place of {@link #effect}. */
     public ConsumerBuilder<T> batchEffect(BatchEffect<T> theEffect) {
         BatchEffect<T> all = given("batchEffect", theEffect);
-        this.effect = claimsOfIt -> EffectRunner.together(all);
+        this.effect = claimsOfIt -> EffectRunner.together(all, claimsOfIt.areKept());
         this.noRowsAreDuplicates = false;
         this.together = true;
         this.conditional = false;
@@ -163,7 +163,7 @@ public final class ConsumerBuilder<T> {
         ConditionalEffect<? super T> each = given("conditionalEffect", theEffect);
         BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> asked =
                 given("the meaning of no rows", meaning);
-        this.effect = claimsOfIt -> EffectRunner.conditional(each, asked);
+        this.effect = claimsOfIt -> EffectRunner.conditional(each, asked, claimsOfIt.areKept());
         this.together = false;
         this.conditional = true;
         this.noRowsAreDuplicates = false;

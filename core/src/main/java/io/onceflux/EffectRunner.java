@@ -26,13 +26,17 @@ interface EffectRunner<T> {
     Mono<List<Outcome>> run(
             List<Message<T>> fresh, AttemptConnection connection, Consumer<Message<T>> culprit, boolean undoing);
 
-    /** One after the other, in the order of the messages. */
-    static <T> EffectRunner<T> oneByOne(Effect<? super T> effect) {
+    /**
+     * One after the other, in the order of the messages.
+     *
+     * @param claimed whether the messages' keys are
+     */
+    static <T> EffectRunner<T> oneByOne(Effect<? super T> effect, boolean claimed) {
         return inTransaction((fresh, transaction, culprit, undoing) -> inOrder(
                 fresh,
                 culprit,
                 message -> transaction
-                        .run(nameOf(message), scope(message), db -> effect.apply(payload(message), db))
+                        .run(nameOf(message), scope(message, claimed), db -> effect.apply(payload(message), db))
                         .then(Mono.fromSupplier(() -> new Outcome.Applied(message.requireKey())))));
     }
 
@@ -40,14 +44,16 @@ interface EffectRunner<T> {
      * One after the other, each with the outcome that its effect says. What a message has written is undone where it affected no row.
      *
      * @param meaning of no row, asked in the same transaction
+     * @param claimed whether the messages' keys are
      */
     static <T> EffectRunner<T> conditional(
             ConditionalEffect<? super T> effect,
-            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning) {
+            BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
+            boolean claimed) {
         return inTransaction((fresh, transaction, culprit, undoing) -> inOrder(fresh, culprit, message -> {
             AttemptConnection connection = transaction.connection();
             int before = connection.statements();
-            Mono<Long> rows = rowsOf(message, effect, transaction);
+            Mono<Long> rows = rowsOf(message, effect, transaction, claimed);
             Mono<Long> undone = undoing ? Undoing.whereNone(rows, connection) : rows;
             return undone.flatMap(affected -> {
                 if (affected > 0) {
@@ -55,15 +61,15 @@ interface EffectRunner<T> {
                 }
                 return !undoing && connection.mayHaveWrittenSince(before)
                         ? Mono.error(new WroteInVainException())
-                        : meaningOf(message, meaning, transaction);
+                        : meaningOf(message, meaning, transaction, claimed);
             });
         }));
     }
 
     private static <T> Mono<Long> rowsOf(
-            Message<T> message, ConditionalEffect<? super T> effect, EffectsTransaction transaction) {
+            Message<T> message, ConditionalEffect<? super T> effect, EffectsTransaction transaction, boolean claimed) {
         return transaction
-                .<Number>run(nameOf(message), scope(message), db -> effect.apply(payload(message), db))
+                .<Number>run(nameOf(message), scope(message, claimed), db -> effect.apply(payload(message), db))
                 .map(Number::longValue)
                 .reduce((first, second) -> {
                     throw new IllegalStateException("the conditional effect emitted several numbers: the statement that"
@@ -76,11 +82,12 @@ interface EffectRunner<T> {
     private static <T> Mono<Outcome> meaningOf(
             Message<T> message,
             BiFunction<? super T, DatabaseClient, ? extends Publisher<NoRows>> meaning,
-            EffectsTransaction transaction) {
+            EffectsTransaction transaction,
+            boolean claimed) {
         return transaction
                 .run(
                         nameOf(message),
-                        new MessagesInScope(List.of(message), MessagesInScope.BEHIND_THE_EFFECT),
+                        new MessagesInScope(List.of(message), claimed, MessagesInScope.BEHIND_THE_EFFECT),
                         db -> meaning.apply(payload(message), db))
                 .next()
                 .switchIfEmpty(Mono.error(
@@ -112,20 +119,24 @@ interface EffectRunner<T> {
         return () -> "the effect of " + message.key();
     }
 
-    private static EffectScope scope(Message<?> message) {
-        return new MessagesInScope(List.of(message), 0);
+    private static EffectScope scope(Message<?> message, boolean claimed) {
+        return new MessagesInScope(List.of(message), claimed, 0);
     }
 
     private static <T> T payload(Message<T> message) {
         return message.delivery().payload();
     }
 
-    /** All at once. */
-    static <T> EffectRunner<T> together(BatchEffect<T> effect) {
+    /**
+     * All at once.
+     *
+     * @param claimed whether the messages' keys are
+     */
+    static <T> EffectRunner<T> together(BatchEffect<T> effect, boolean claimed) {
         return inTransaction((fresh, transaction, culprit, undoing) -> transaction
                 .run(
                         fresh.size() == 1 ? nameOf(fresh.get(0)) : () -> "a batch effect",
-                        new MessagesInScope(fresh, 0),
+                        new MessagesInScope(fresh, claimed, 0),
                         db -> effect.apply(
                                 fresh.stream().map(EffectRunner::payload).toList(), db))
                 .then(Mono.fromSupplier(() -> fresh.stream()

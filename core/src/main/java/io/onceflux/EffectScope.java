@@ -37,6 +37,12 @@ public interface EffectScope {
      */
     MessageKey keyOf(Object payload);
 
+    /**
+     * Whether a key is of one message only. Not where no claims are kept: there a message's id may be that of another, and each runs whenever it
+     * comes.
+     */
+    boolean keysAreClaimed();
+
     /** Counts for a key, one more with each call. Each attempt begins anew; and what no rows mean counts otherwise than the effect. */
     int next(MessageKey key);
 }

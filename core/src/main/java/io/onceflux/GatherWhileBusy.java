@@ -26,7 +26,8 @@ import reactor.util.context.Context;
  *
  * <p>A lane is busy from the emission of its batch until {@link Batch#freeLane} or {@link Batch#done}. At most {@code maxInFlight}
  * items are held, gathered or in batches that are not done, whatever the number of keys; the source is asked for no more. Every
- * item that the source emits is emitted in a batch, or told to {@code onDiscard} because the flux was cancelled or has failed.
+ * item that the source emits is emitted in a batch, or told to {@code onDiscard} because the flux was cancelled, has failed, or was just
+ * about to complete when it was asked to stop.
  */
 final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>> {
 

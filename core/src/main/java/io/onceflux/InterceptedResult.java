@@ -20,7 +20,7 @@ record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) im
 
     @Override
     public Publisher<Long> getRowsUpdated() {
-        return telling(delegate.getRowsUpdated());
+        return telling(Flux.from(delegate.getRowsUpdated()).doOnNext(answer::rows));
     }
 
     @Override
@@ -79,6 +79,9 @@ record InterceptedResult(Result delegate, Answer answer, ThrownErrors thrown) im
 
         /** The server has answered; may be called again. */
         void came();
+
+        /** It has affected so many rows; told only where somebody asks. */
+        default void rows(long count) {}
 
         /** Nobody waits any more, whether it has come or not. */
         void isNotWaitedFor();

@@ -12,12 +12,17 @@ final class MessagesInScope implements EffectScope {
     static final int BEHIND_THE_EFFECT = 1 << 30;
 
     private final List<? extends Message<?>> messages;
+    private final boolean claimed;
     private final int first;
     private @Nullable Map<MessageKey, Integer> counts;
 
-    /** @param first what is counted from: what runs in place of the effect is never to be taken for it */
-    MessagesInScope(List<? extends Message<?>> messages, int first) {
+    /**
+     * @param claimed whether their keys are
+     * @param first what is counted from: what runs in place of the effect is never to be taken for it
+     */
+    MessagesInScope(List<? extends Message<?>> messages, boolean claimed, int first) {
         this.messages = messages;
+        this.claimed = claimed;
         this.first = first;
     }
 
@@ -44,6 +49,11 @@ final class MessagesInScope implements EffectScope {
                             : "%d messages of the effect have this object as their payload".formatted(found.size()));
         }
         return found.get(0);
+    }
+
+    @Override
+    public boolean keysAreClaimed() {
+        return claimed;
     }
 
     @Override

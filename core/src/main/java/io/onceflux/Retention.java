@@ -104,7 +104,7 @@ public final class Retention {
     /** Whether it removes the claims of this consumer, as they are kept. */
     boolean isOf(String name, Claims claimsOfIt) {
         return (consumer == null || consumer.equals(name))
-                && (!(claimsOfIt instanceof TableClaims inTable) || inTable.isIn(table));
+                && (!(claimsOfIt instanceof TableClaims inTable) || inTable.mayBeIn(table));
     }
 
     /** How long claims are kept. */
@@ -137,7 +137,7 @@ public final class Retention {
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
                 .flatMapMany(plan -> plan.pieces().isEmpty()
                         ? Flux.just(new Progress(0, 1))
-                        : SoleRun.of(connections, plan.lock(), CONTROL_LIMIT, stillAlone -> {
+                        : SoleRun.of(transactions, plan.lock(), stillAlone -> {
                             Run run = new Run(transactions, plan, stillAlone);
                             return run.step(0, 0).expand(run::next).map(run::progress);
                         }))

@@ -25,9 +25,13 @@ final class SqlText {
     /** Whether this is one statement that writes rows of one table, and nothing where it affects none; but for what triggers do. */
     boolean isPlainWrite() {
         List<String> words = leadingWords(1);
-        return !words.isEmpty()
-                && PLAIN_WRITES.contains(words.get(0))
-                && (!skipToNextStatement() || leadingWords(1).isEmpty());
+        return !words.isEmpty() && PLAIN_WRITES.contains(words.get(0)) && (!skipToNextStatement() || isAtEnd());
+    }
+
+    /** Whether nothing but blanks and comments is left. */
+    private boolean isAtEnd() {
+        skipBlanks();
+        return at == sql.length();
     }
 
     /** The words that the statement here begins with, in upper case; fewer if something else than a word comes before. */

@@ -23,6 +23,9 @@ final class StatementGate {
 
     private static final int CLOSED = Integer.MIN_VALUE;
 
+    /** How many rows a statement has affected, where nobody has asked. */
+    static final long UNKNOWN = -1;
+
     /** More than one: nobody asks for more. */
     private static final int SEVERAL = 2;
 
@@ -36,6 +39,7 @@ final class StatementGate {
     private final AtomicInteger statements = new AtomicInteger();
 
     private volatile String lastStatement = "";
+    private volatile long lastRows = UNKNOWN;
     private volatile boolean cutUnanswered;
 
     StatementGate(ThrownErrors thrown) {
@@ -75,6 +79,11 @@ final class StatementGate {
         return lastStatement;
     }
 
+    /** How many rows that one has affected, or {@link #UNKNOWN}. */
+    long lastRows() {
+        return lastRows;
+    }
+
     /** Closes the gate; true if what is sent now comes after every statement that passed it. */
     boolean close() {
         int before = underWay.getAndUpdate(count -> count | CLOSED) & ~CLOSED;
@@ -88,6 +97,7 @@ final class StatementGate {
                 throw closed();
             }
             lastStatement = sql;
+            lastRows = UNKNOWN;
             statements.addAndGet(howMany);
             return statement;
         });
@@ -130,6 +140,11 @@ final class StatementGate {
                     if (!severalBindings) {
                         leave();
                     }
+                }
+
+                @Override
+                public void rows(long count) {
+                    lastRows = count;
                 }
 
                 @Override

@@ -42,8 +42,8 @@ final class TableClaims implements Claims {
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e));
     }
 
-    boolean isIn(ClaimTable other) {
-        return table.toString().equals(other.toString());
+    boolean mayBeIn(ClaimTable other) {
+        return table.mayBe(other);
     }
 
     private void requireSoleConsumer(CheckedClaimTable fit, String consumer) {

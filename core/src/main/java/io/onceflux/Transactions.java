@@ -4,7 +4,9 @@ import io.onceflux.AttemptConnection.NoConnectionException;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.ConnectionFactoryMetadata;
+import io.r2dbc.spi.IsolationLevel;
 import java.time.Duration;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.springframework.core.InfrastructureProxy;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
@@ -12,6 +14,7 @@ import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.transaction.annotation.Isolation;
 import org.springframework.transaction.reactive.TransactionalOperator;
 import org.springframework.transaction.support.DefaultTransactionDefinition;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
@@ -75,6 +78,23 @@ final class Transactions {
                 connections.create(),
                 work,
                 AttemptConnection::close,
+                (connection, error) -> connection.abandon(),
+                AttemptConnection::abandon);
+    }
+
+    /**
+     * Begins with READ COMMITTED, runs the work, and rolls back whatever it did: for what a transaction has, such as a lock, and not for what it
+     * writes.
+     *
+     * @param work given the connection, and the limit for each of its steps
+     */
+    <R> Flux<R> inOpenTransaction(BiFunction<Connection, Duration, Flux<R>> work) {
+        return Flux.usingWhen(
+                connections.create(),
+                connection -> connection
+                        .beginTransaction(IsolationLevel.READ_COMMITTED)
+                        .thenMany(Flux.defer(() -> work.apply(connection, connections.controlLimit()))),
+                AttemptConnection::end,
                 (connection, error) -> connection.abandon(),
                 AttemptConnection::abandon);
     }

@@ -1,12 +1,12 @@
 package io.onceflux;
 
+import io.onceflux.postgres.Server;
 import reactor.core.publisher.Mono;
 
 /** Undoes what an effect has written, where it turns out that nothing happens, and leaves the transaction to be committed. */
 final class Undoing {
 
     private static final String BEFORE = "onceflux_before_effect";
-    private static final String AFTER = "onceflux_after_effect";
 
     private Undoing() {}
 
@@ -17,9 +17,9 @@ final class Undoing {
                 .flatMap(rows -> rows > 0 ? Mono.just(rows) : undone(connection).thenReturn(rows));
     }
 
-    /** The second savepoint is refused in a transaction that has failed (25P02), which a step back would make good. */
+    /** A statement is refused in a transaction that has failed (25P02), which the step back would make good. */
     private static Mono<Void> undone(AttemptConnection connection) {
-        return Mono.from(connection.createSavepoint(AFTER))
+        return Server.requireAnswer(connection)
                 .then(Mono.defer(() -> Mono.from(connection.rollbackTransactionToSavepoint(BEFORE))));
     }
 }

@@ -314,10 +314,31 @@ class ConditionalEffectTest {
                 .isEqualTo(database.count("SELECT sum(points)::bigint FROM entries"));
     }
 
+    /** Two of three were there: what was taken of them is given back. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 64})
+    void whatAStatementHasWrittenIsUndoneWhateverTheEffectMakesOfItsCount(int maxBatch) {
+        database.run("INSERT INTO shipments VALUES ('1', 'paid'), ('2', 'paid'), ('3', 'new')");
+        List<Outcome> outcomes = run(
+                orders(Order::apply)
+                        .maxBatch(maxBatch)
+                        .conditionalEffect(
+                                (order, db) -> db.sql("UPDATE shipments SET state = 'shipped' WHERE state = 'paid'")
+                                        .fetch()
+                                        .rowsUpdated()
+                                        .map(rows -> rows == 3 ? rows : 0L),
+                                NoRows.STALE)
+                        .build(pool),
+                TestDelivery.orders("m", 3));
+        assertThat(outcomes).hasSize(3).allMatch(Outcome.Stale.class::isInstance);
+        assertThat(database.texts("SELECT state FROM shipments ORDER BY order_id"))
+                .containsExactly("paid", "paid", "new");
+    }
+
     /** It has affected no row, because it failed: that is no duplicate. */
     @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void anErrorThatNobodyHeedsIsNoDuplicate(boolean writesBefore) {
+    @CsvSource({"false, 0", "true, 0", "false, 50", "true, 50"})
+    void anErrorThatNobodyHeedsIsNoDuplicate(boolean writesBefore, int delayMillis) {
         database.run("ALTER TABLE entries ADD CONSTRAINT few CHECK (points < 5)");
         TestDelivery<Order> delivery = TestDelivery.of(new Order("1", "customer", 10));
         Outcome outcome = run(
@@ -326,7 +347,9 @@ class ConditionalEffectTest {
                         .naturalKey(UniqueKey.of("entries", "order_id"))
                         .conditionalEffect(
                                 (order, db) -> (writesBefore ? order.note(db) : Mono.<Void>empty())
-                                        .then(enter(order, db).onErrorReturn(0L)),
+                                        .then(enter(order, db)
+                                                .onErrorResume(error -> Mono.delay(Duration.ofMillis(delayMillis))
+                                                        .thenReturn(0L))),
                                 NoRows.DUPLICATE)
                         .build(pool),
                 delivery);

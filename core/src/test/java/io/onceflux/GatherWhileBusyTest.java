@@ -292,6 +292,54 @@ class GatherWhileBusyTest {
         }
     }
 
+    /** Lanes go on while their batches are still held, and the flux is asked to stop at any moment: nothing is lost, or out of order. */
+    @RepeatedTest(50)
+    void underConcurrencyLanesThatAreFreedGoOnAndAStopLeavesNothingBehind() {
+        int maxInFlight = 40;
+        int stopAt = ThreadLocalRandom.current().nextInt(5_000);
+        AtomicInteger held = new AtomicInteger();
+        Queue<Integer> taken = new ConcurrentLinkedQueue<>();
+        Queue<Integer> emitted = new ConcurrentLinkedQueue<>();
+        Queue<Integer> tooLate = new ConcurrentLinkedQueue<>();
+        Flux<Integer> items = Flux.range(0, 1_000_000)
+                .publishOn(Schedulers.boundedElastic())
+                .doOnNext(item -> {
+                    taken.add(item);
+                    if (held.incrementAndGet() > maxInFlight) {
+                        throw new AssertionError("more than %d are held".formatted(maxInFlight));
+                    }
+                    if (item == stopAt) {
+                        stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+                    }
+                });
+        new GatherWhileBusy<>(items, item -> item % 4, 4, 5, maxInFlight, stop.asMono(), tooLate::add)
+                .flatMap(
+                        batch -> Mono.fromRunnable(() -> {
+                                    emitted.addAll(batch.items());
+                                    batch.freeLane();
+                                })
+                                .subscribeOn(Schedulers.parallel())
+                                .then(Mono.fromRunnable(() -> {
+                                            held.addAndGet(-batch.items().size());
+                                            batch.done();
+                                        })
+                                        .subscribeOn(Schedulers.boundedElastic())),
+                        16,
+                        1)
+                .then()
+                .block(LIMIT);
+        await().untilAsserted(() -> {
+            List<Integer> all = new ArrayList<>(emitted);
+            all.addAll(tooLate);
+            assertThat(all).as("emitted, or told to be too late").containsExactlyInAnyOrderElementsOf(taken);
+        });
+        for (int lane = 0; lane < 4; lane++) {
+            int its = lane;
+            assertThat(emitted.stream().filter(item -> item % 4 == its).toList())
+                    .isSorted();
+        }
+    }
+
     private record Item(int number) {}
 
     /** Cancelled at any moment: what was taken from the source was emitted or is discarded, once. */

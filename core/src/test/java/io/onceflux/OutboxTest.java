@@ -113,6 +113,30 @@ class OutboxTest {
         assertThat(keys()).hasSize(1);
     }
 
+    /** Two events of one order, told apart by what they say: without claims an id may be in several messages. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 50})
+    void withoutClaimsEachMessageOfAnIdHasItsOwnEntries(int maxBatch) {
+        IdempotentConsumer<Order> consumer = batches(
+                        maxBatch,
+                        (order, db) -> outbox.append(
+                                db,
+                                OutboxEntry.of(
+                                        "mail",
+                                        order.customer(),
+                                        Long.toString(order.points()).getBytes(UTF_8))))
+                .withoutClaims()
+                .build(pool);
+        run(
+                consumer,
+                List.of(
+                        TestDelivery.of(new Order("1", "c", 10)),
+                        TestDelivery.of(new Order("1", "c", 20)),
+                        TestDelivery.of(new Order("1", "c", 10))));
+        assertThat(database.texts("SELECT convert_from(payload, 'UTF8') FROM outbox ORDER BY 1"))
+                .containsExactly("10", "20");
+    }
+
     @Test
     void anEffectOfSeveralMessagesSaysWhichOneAnEntryIsOf() {
         run(

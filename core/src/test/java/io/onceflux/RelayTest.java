@@ -469,6 +469,51 @@ class RelayTest {
         assertThat(receiver.byKey.get("k")).isEqualTo(numbers(200));
     }
 
+    /** Its answer was lost, and it is said once more; meanwhile somebody else has taken the rows. */
+    @Test
+    void whatIsWrittenDownLateHarmsNobodyWhoHasTheRowsNow() {
+        append("k", 0, 2);
+        ShortTransactions transactions = ShortTransactions.on(pool, LIMIT);
+        List<OutboxTable.Lease> first = take(transactions);
+        List<OutboxTable.Settled> said = List.of(
+                new OutboxTable.Settled(first.get(0), OutboxTable.Fate.AGAIN, Duration.ofMillis(1), "failed"),
+                new OutboxTable.Settled(first.get(1), OutboxTable.Fate.RELEASED, Duration.ZERO, ""));
+        transactions
+                .withoutTransaction(connection -> TABLE.settle(connection, "mail", said))
+                .block(LIMIT);
+        await().until(() -> database.count("SELECT count(*) FROM outbox WHERE due_at <= now()") == 2);
+        assertThat(take(transactions)).hasSize(2);
+
+        transactions
+                .withoutTransaction(connection -> TABLE.settle(connection, "mail", said))
+                .block(LIMIT);
+        assertThat(take(transactions)).isEmpty();
+    }
+
+    private static List<OutboxTable.Lease> take(ShortTransactions transactions) {
+        return Objects.requireNonNull(transactions
+                .inTransaction(connection -> TABLE.waitForTurn(connection, "mail")
+                        .then(Mono.defer(() -> TABLE.take(connection, "mail", 10, Duration.ofMinutes(1), false))))
+                .block(LIMIT));
+    }
+
+    @Test
+    void aWorkerWhoseLastBatchFailedSeesAtOnceWhatComes() {
+        append("bad", 0, 1);
+        Receiver receiver = new Receiver();
+        Running running = new Running(to(message ->
+                        message.key().equals("bad") ? Mono.error(new IOException("never")) : receiver.send(message))
+                .workers(1)
+                .maxAttempts(8)
+                .backoff(Duration.ofMillis(1), Duration.ofMillis(2)));
+        await().until(() -> running.count(Relayed.Parked.class) == 1);
+        await("it has looked again").pollDelay(Duration.ofSeconds(1)).until(() -> pending() == 0);
+        for (int i = 0; i < 5; i++) {
+            append("good" + i, 0, 1);
+        }
+        await().until(() -> receiver.all.size() == 5);
+    }
+
     /** As one that was frozen in the middle of taking. */
     @Test
     void whoHasTheTurnAndDoesNothingLosesIt() {

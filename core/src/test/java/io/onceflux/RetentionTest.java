@@ -201,6 +201,10 @@ class RetentionTest {
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("for other ones")
                 .hasMessageContaining("inbox");
+        assertThat(orders(Order::apply)
+                        .retention(Retention.of(ClaimTable.processedMessages().inSchema("public"), Duration.ofDays(7)))
+                        .build(pool))
+                .isNotNull();
         assertThatThrownBy(() -> orders(Order::apply)
                         .retention(WEEK.forConsumer("audit"))
                         .build(pool))

@@ -2,6 +2,8 @@ package io.onceflux.benchmarks;
 
 import io.onceflux.benchmarks.report.Measurements;
 import io.onceflux.benchmarks.report.Report;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -38,7 +40,7 @@ final class Bench implements Callable<Integer> {
             split = ",",
             paramLabel = "PART",
             description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory,"
-                    + " scale.")
+                    + " scale, retention, relay.")
     @Nullable
     Set<String> only;
 
@@ -90,18 +92,25 @@ final class Bench implements Callable<Integer> {
     public Integer call() throws Exception {
         Path kept = output.resolve("results").resolve("measurements.json");
         if (!reportOnly) {
-            Measurements measured = new Measuring(
+            Files.createDirectories(output.resolve("results"));
+            new Measuring(
                             plan(),
                             Duration.ofSeconds(warmUpSeconds),
                             output.resolve("results").toAbsolutePath(),
                             command())
-                    .run();
-            Files.createDirectories(output.resolve("results"));
-            measured.write(kept);
+                    .run(measured -> write(measured, kept));
         }
         new Report(Measurements.read(kept)).write(output);
         System.out.println("The report is in " + output.resolve("report.html"));
         return CommandLine.ExitCode.OK;
+    }
+
+    private static void write(Measurements measured, Path file) {
+        try {
+            measured.write(file);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     Plan plan() {

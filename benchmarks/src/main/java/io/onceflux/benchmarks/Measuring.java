@@ -1,5 +1,6 @@
 package io.onceflux.benchmarks;
 
+import io.onceflux.benchmarks.outbox.Relays;
 import io.onceflux.benchmarks.report.Measurements;
 import io.onceflux.benchmarks.scale.ScaleOut;
 import io.onceflux.benchmarks.turns.InTurns;
@@ -14,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
 
 /** Carries a {@link Plan} out. */
@@ -32,6 +34,8 @@ final class Measuring {
     private final Map<String, Map<String, List<Double>>> rates = new LinkedHashMap<>();
     private final Map<String, Map<String, Map<String, List<Double>>>> latencies = new LinkedHashMap<>();
     private final Map<String, Map<String, Long>> sizes = new LinkedHashMap<>();
+    private List<Long> heap = List.of();
+    private Map<String, Map<String, Long>> counts = Map.of();
 
     Measuring(Plan plan, Duration warmUp, Path results, String command) {
         this.plan = plan;
@@ -40,29 +44,36 @@ final class Measuring {
         this.command = command;
     }
 
-    Measurements run() throws Exception {
+    /** @param kept told all that is there after each part: what fails later loses none of it */
+    void run(Consumer<Measurements> kept) throws Exception {
         double before = Conditions.load();
         try (Servers servers = new Servers();
                 OtherWork others = OtherWork.watch()) {
             for (Part part : plan.parts()) {
                 run(part, servers);
+                kept.accept(soFar(before, others, servers));
             }
-            List<Long> heap = List.of();
             if (plan.millionsOfKeys() > 0) {
                 say(Plan.SMALL_HEAP, plan.millionsOfKeys() + " million distinct keys");
                 heap = SmallHeap.measure(plan.millionsOfKeys(), results.resolve(Plan.SMALL_HEAP));
             }
-            Map<String, Map<String, Long>> counts = scaleOut(servers);
-            double meanwhile = others.share();
-            return new Measurements(
-                    Conditions.describe(command, before, meanwhile, servers),
-                    Conditions.isBusy(before, meanwhile),
-                    rates,
-                    latencies,
-                    sizes,
-                    heap,
-                    counts);
+            counts = scaleOut(servers);
+            kept.accept(soFar(before, others, servers));
+            relays(servers);
+            kept.accept(soFar(before, others, servers));
         }
+    }
+
+    private Measurements soFar(double before, OtherWork others, Servers servers) {
+        double meanwhile = others.share();
+        return new Measurements(
+                Conditions.describe(command, before, meanwhile, servers),
+                Conditions.isBusy(before, meanwhile),
+                rates,
+                latencies,
+                sizes,
+                heap,
+                counts);
     }
 
     private Map<String, Map<String, Long>> scaleOut(Servers servers) {
@@ -74,6 +85,16 @@ final class Measuring {
         scaleOut.measure(plan.scaleRounds());
         rates.put(Plan.SCALE_OUT, scaleOut.rates());
         return scaleOut.counts();
+    }
+
+    private void relays(Servers servers) {
+        if (plan.relayRounds() == 0) {
+            return;
+        }
+        Relays relays = new Relays(servers::newSite, line -> say(Plan.RELAYS, line));
+        relays.measure(plan.relayRounds());
+        rates.put(Plan.RELAYS, relays.rates());
+        relays.ages().forEach((what, ages) -> keepPercentiles(Plan.RELAYS, what, ages));
     }
 
     private void run(Part part, Servers servers) throws IOException {
@@ -104,6 +125,10 @@ final class Measuring {
         if (what.load() == Case.Load.FULL || rounds.isEmpty()) {
             return;
         }
+        keepPercentiles(part.name(), what.toString(), rounds);
+    }
+
+    private void keepPercentiles(String part, String what, List<Histogram> rounds) {
         Map<String, List<Double>> percentiles = new LinkedHashMap<>();
         for (double percentile : PERCENTILES) {
             percentiles.put(
@@ -112,7 +137,7 @@ final class Measuring {
                             .map(round -> round.getValueAtPercentile(percentile) / 1e6)
                             .toList());
         }
-        latencies.computeIfAbsent(part.name(), name -> new LinkedHashMap<>()).put(what.toString(), percentiles);
+        latencies.computeIfAbsent(part, name -> new LinkedHashMap<>()).put(what, percentiles);
     }
 
     private void say(String part, String line) {

@@ -18,11 +18,13 @@ import org.jspecify.annotations.Nullable;
  * @param parts one after the other; what is compared is in one part
  * @param millionsOfKeys how many million distinct keys go through a small heap; 0 for none
  * @param scaleRounds how often 1, 2 and 4 processes consume a topic; 0 for never
+ * @param relayRounds how often 1, 2 and 4 relays work off an outbox; 0 for never
  */
-record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
+record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRounds) {
 
     static final String SMALL_HEAP = "memory";
     static final String SCALE_OUT = "scale";
+    static final String RELAYS = "relay";
 
     Plan {
         parts = List.copyOf(parts);
@@ -51,6 +53,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                                 3,
                                 ofMillis(1_500)),
                         new Part("rabbit", rabbit(), 3, ofMillis(1_500))),
+                0,
                 0,
                 0);
     }
@@ -115,8 +118,14 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                                 "table",
                                 List.of(Fork.of("claims/rows=1000000", "claims/rows=10000000", "claims/rows=50000000")),
                                 7,
-                                ofSeconds(5))),
+                                ofSeconds(5)),
+                        new Part(
+                                "retention",
+                                List.of(whileOldClaimsAreRemoved("per-message"), whileOldClaimsAreRemoved("grouped")),
+                                5,
+                                ofSeconds(8))),
                 10,
+                3,
                 3);
     }
 
@@ -129,6 +138,10 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                 Fork.of("rabbit-bare"));
     }
 
+    private static Fork whileOldClaimsAreRemoved(String way) {
+        return Fork.of(way, way + "/half-load", way + "/old-claims=5000000/half-load");
+    }
+
     private static Fork duplicates(String way) {
         return Fork.of(IntStream.of(0, 10, 50, 99)
                 .mapToObj(percent -> way + "/duplicates=" + percent)
@@ -139,7 +152,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
     /** The parts of these names only. */
     Plan only(Set<String> names) {
         Set<String> known = parts.stream().map(Part::name).collect(Collectors.toSet());
-        known.addAll(Set.of(SMALL_HEAP, SCALE_OUT));
+        known.addAll(Set.of(SMALL_HEAP, SCALE_OUT, RELAYS));
         if (!known.containsAll(names)) {
             throw new IllegalArgumentException(
                     "There are " + known.stream().sorted().toList() + ", not " + names);
@@ -147,7 +160,8 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
         return new Plan(
                 parts.stream().filter(part -> names.contains(part.name())).toList(),
                 names.contains(SMALL_HEAP) ? millionsOfKeys : 0,
-                names.contains(SCALE_OUT) ? scaleRounds : 0);
+                names.contains(SCALE_OUT) ? scaleRounds : 0,
+                names.contains(RELAYS) ? relayRounds : 0);
     }
 
     /** With this many rounds and this slice everywhere, where they are given. */
@@ -164,6 +178,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds) {
                                 slice == null ? part.slice() : slice))
                         .toList(),
                 millionsOfKeys,
-                rounds == null || scaleRounds == 0 ? scaleRounds : rounds);
+                rounds == null || scaleRounds == 0 ? scaleRounds : rounds,
+                rounds == null || relayRounds == 0 ? relayRounds : rounds);
     }
 }

@@ -17,7 +17,16 @@ class BenchTest {
     void withoutArgumentsEverythingIsMeasured() {
         Plan plan = parsed().plan();
         assertThat(names(plan))
-                .containsExactly("database", "rabbit", "kafka", "pipeline", "latency", "duplicates", "lanes", "table");
+                .containsExactly(
+                        "database",
+                        "rabbit",
+                        "kafka",
+                        "pipeline",
+                        "latency",
+                        "duplicates",
+                        "lanes",
+                        "table",
+                        "retention");
         assertThat(plan.millionsOfKeys()).isEqualTo(10);
         assertThat(plan.scaleRounds()).isEqualTo(3);
     }
@@ -28,6 +37,7 @@ class BenchTest {
         assertThat(names(plan)).containsExactly("latency");
         assertThat(plan.millionsOfKeys()).isEqualTo(10);
         assertThat(plan.scaleRounds()).isZero();
+        assertThat(plan.relayRounds()).isZero();
     }
 
     @Test

@@ -34,7 +34,9 @@ import reactor.core.publisher.Sinks;
  * }</pre>
  *
  * <p>Each entry has an idempotency key, made of the consumer, the key of the message, and how many entries of that message were before
- * it: the same on every attempt, if the effect appends in the same order each time. An entry that is there already is not appended again.
+ * it: the same on every attempt, if the effect appends in the same order each time. Where no claims are kept, and a message's id may be that of
+ * another, it is made of the entry itself: then an entry is not to say what differs from time to time. An entry that is there already is not
+ * appended again.
  *
  * <p>Thread-safe.
  */
@@ -126,8 +128,10 @@ public final class Outbox {
     }
 
     private static NewRow row(EffectScope scope, MessageKey key, OutboxEntry entry) {
-        return new NewRow(
-                IdempotencyKeys.of(key, scope.next(key)), entry.kind(), entry.key(), entry.payload(), entry.headers());
+        String idempotencyKey = scope.keysAreClaimed()
+                ? IdempotencyKeys.of(key, scope.next(key))
+                : IdempotencyKeys.ofContent(key, entry);
+        return new NewRow(idempotencyKey, entry.kind(), entry.key(), entry.payload(), entry.headers());
     }
 
     private Mono<Void> append(DatabaseClient db, List<NewRow> rows) {

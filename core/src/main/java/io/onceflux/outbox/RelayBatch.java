@@ -4,6 +4,7 @@ import io.onceflux.Backoff;
 import io.onceflux.PermanentFailure;
 import io.onceflux.postgres.OutboxTable;
 import io.onceflux.postgres.OutboxTable.Fate;
+import io.onceflux.postgres.OutboxTable.Lease;
 import io.onceflux.postgres.OutboxTable.Row;
 import io.onceflux.postgres.OutboxTable.Settled;
 import java.time.Duration;
@@ -32,7 +33,8 @@ final class RelayBatch {
     private final OutboxTable table;
     private final String kind;
     private final RelayStop stop;
-    private final List<Row> rows;
+    private final List<Lease> taken;
+    private final Map<Long, Lease> leases;
     private final long leaseEndNanos;
     private final Backoff backoff;
     private final Target target;
@@ -40,14 +42,21 @@ final class RelayBatch {
     private volatile boolean anySent;
     private volatile boolean anyFailed;
     private volatile boolean cannotWriteDown;
+    private volatile boolean read;
 
     private RelayBatch(
-            RelaySettings settings, OutboxTable table, String kind, RelayStop stop, List<Row> rows, long takenAtNanos) {
+            RelaySettings settings,
+            OutboxTable table,
+            String kind,
+            RelayStop stop,
+            List<Lease> taken,
+            long takenAtNanos) {
         this.settings = settings;
         this.table = table;
         this.kind = kind;
         this.stop = stop;
-        this.rows = rows;
+        this.taken = taken;
+        this.leases = taken.stream().collect(Collectors.toMap(Lease::number, lease -> lease));
         this.leaseEndNanos = takenAtNanos + settings.lease().toNanos();
         this.backoff = Backoff.between(settings.minBackoff(), settings.maxBackoff());
         this.target = Objects.requireNonNull(settings.targets().get(kind));
@@ -59,21 +68,45 @@ final class RelayBatch {
      * @param takenAtNanos at the latest
      */
     static RelayBatch begin(
-            RelaySettings settings, OutboxTable table, String kind, RelayStop stop, List<Row> rows, long takenAtNanos) {
+            RelaySettings settings,
+            OutboxTable table,
+            String kind,
+            RelayStop stop,
+            List<Lease> taken,
+            long takenAtNanos) {
         stop.batchBegins();
-        return new RelayBatch(settings, table, kind, stop, rows, takenAtNanos);
+        return new RelayBatch(settings, table, kind, stop, taken, takenAtNanos);
     }
 
-    /** What became of some rows, and what is told of it. */
-    private record Result(List<Settled> fates, List<Relayed> told) {}
+    /** What became of some rows, and what is told of it: nothing, if they were not begun. */
+    private record Result(List<Settled> fates, List<Relayed> told) {
 
-    /** Whether all that was tried has failed. */
+        static final Result NOT_BEGUN = new Result(List.of(), List.of());
+
+        boolean isSent() {
+            return !told.isEmpty() && told.get(0) instanceof Relayed.Sent;
+        }
+    }
+
+    /** Whether all that was taken could be read. */
+    boolean wasRead() {
+        return read;
+    }
+
+    /** Whether all that was tried has failed, and there is likely much more. */
     boolean isBarren() {
-        return anyFailed && !anySent;
+        return anyFailed && !anySent && taken.size() >= settings.batchSize();
     }
 
-    /** Sends the rows; those with different keys side by side. */
+    /** Reads the rows, behind the transaction that has taken them, and sends them; those with different keys side by side. */
     Flux<Relayed> send() {
+        return settings.database()
+                .withoutTransaction(connection -> table.read(connection, taken))
+                .doOnNext(rows -> read = true)
+                .flatMapMany(this::send);
+    }
+
+    private Flux<Relayed> send(List<Row> rows) {
         Map<String, List<Row>> byKey =
                 rows.stream().collect(Collectors.groupingBy(Row::key, LinkedHashMap::new, Collectors.toList()));
         return Flux.fromIterable(byKey.values())
@@ -85,8 +118,9 @@ final class RelayBatch {
     /** Up to the first that is not sent; those behind it are given back with it. */
     private Flux<Result> inOrder(List<Row> ofKey) {
         return Flux.range(0, ofKey.size())
-                .concatMap(i -> Mono.defer(() -> mayBegin() ? attempt(ofKey, i) : Mono.empty()), 1)
-                .takeUntil(result -> !(result.told().get(0) instanceof Relayed.Sent));
+                .concatMap(i -> Mono.defer(() -> mayBegin() ? attempt(ofKey, i) : Mono.just(Result.NOT_BEGUN)), 1)
+                .takeUntil(result -> !result.isSent())
+                .filter(result -> !result.told().isEmpty());
     }
 
     /** Not where the lease could be over before it is written down what became of it. */
@@ -149,8 +183,8 @@ final class RelayBatch {
         return new Result(fates, List.of(told));
     }
 
-    private static Settled fate(Row row, Fate fate, Duration pause, String reason) {
-        return new Settled(row.number(), row.attempts(), fate, pause, reason);
+    private Settled fate(Row row, Fate fate, Duration pause, String reason) {
+        return new Settled(Objects.requireNonNull(leases.get(row.number())), fate, pause, reason);
     }
 
     /** As PostgreSQL can store it. */
@@ -175,7 +209,7 @@ final class RelayBatch {
                         }))
                 .doOnSuccess(done -> {
                     cannotWriteDown = false;
-                    fates.forEach(fate -> settled.add(fate.number()));
+                    fates.forEach(fate -> settled.add(fate.lease().number()));
                 })
                 .thenMany(Flux.fromIterable(results))
                 .flatMapIterable(Result::told);
@@ -188,9 +222,9 @@ final class RelayBatch {
     /** Leaves to others what has no fate. */
     Mono<Void> release() {
         return Mono.defer(() -> {
-                    List<Settled> left = rows.stream()
-                            .filter(row -> !settled.contains(row.number()))
-                            .map(row -> fate(row, Fate.RELEASED, Duration.ZERO, ""))
+                    List<Settled> left = taken.stream()
+                            .filter(lease -> !settled.contains(lease.number()))
+                            .map(lease -> new Settled(lease, Fate.RELEASED, Duration.ZERO, ""))
                             .toList();
                     return left.isEmpty() ? Mono.empty() : settle(left);
                 })

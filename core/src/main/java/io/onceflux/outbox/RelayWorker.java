@@ -2,8 +2,10 @@ package io.onceflux.outbox;
 
 import io.onceflux.Backoff;
 import io.onceflux.postgres.OutboxTable;
+import io.onceflux.postgres.OutboxTable.Lease;
 import java.time.Duration;
-import java.util.Map;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -25,6 +27,7 @@ final class RelayWorker {
     // Of one round, then of the next: they follow each other.
     private volatile int failures;
     private volatile int barren;
+    private volatile int size;
     private volatile long known;
     private volatile Duration idlePause = SHORTEST_PAUSE;
 
@@ -40,6 +43,7 @@ final class RelayWorker {
         this.stop = stop;
         this.wakeUps = wakeUps;
         this.siblings = siblings;
+        this.size = settings.batchSize();
     }
 
     Flux<Relayed> run() {
@@ -53,7 +57,7 @@ final class RelayWorker {
         known = wakeUps.count();
         return Flux.usingWhen(
                         take(),
-                        batch -> batch.send().doOnComplete(() -> barren = batch.isBarren() ? barren + 1 : 0),
+                        batch -> batch.send().doOnTerminate(() -> noteEnd(batch)),
                         RelayBatch::release,
                         (batch, error) -> batch.release(),
                         RelayBatch::release)
@@ -71,27 +75,29 @@ final class RelayWorker {
         return settings.database()
                 .inTransaction(connection -> table.waitForTurn(connection, kind).then(Mono.defer(() -> {
                     long now = System.nanoTime(); // The lease is counted from later on.
-                    return table.take(
-                                    connection,
-                                    kind,
-                                    settings.batchSize(),
-                                    settings.lease(),
-                                    settings.parkedBlocksItsKey())
-                            .map(taken -> new Taken(taken, now));
+                    return table.take(connection, kind, size, settings.lease(), settings.parkedBlocksItsKey())
+                            .map(rows -> new Taken(rows, now));
                 })))
-                .filter(taken -> !taken.rows().isEmpty())
-                .flatMap(this::read);
+                .flatMap(taken -> Mono.fromSupplier(() -> batchOf(taken)));
     }
 
-    private record Taken(Map<Long, Integer> rows, long atNanos) {}
+    private record Taken(List<Lease> rows, long atNanos) {}
 
-    private Mono<RelayBatch> read(Taken taken) {
+    private @Nullable RelayBatch batchOf(Taken taken) {
+        if (taken.rows().isEmpty()) {
+            barren = 0;
+            return null;
+        }
         if (taken.rows().size() == settings.batchSize()) {
             siblings.wake();
         }
-        return settings.database()
-                .withoutTransaction(connection -> table.read(connection, taken.rows()))
-                .map(rows -> RelayBatch.begin(settings, table, kind, stop, rows, taken.atNanos()));
+        return RelayBatch.begin(settings, table, kind, stop, taken.rows(), taken.atNanos());
+    }
+
+    /** What is too much to be read at once is read in smaller parts. */
+    private void noteEnd(RelayBatch batch) {
+        barren = batch.isBarren() ? barren + 1 : 0;
+        size = batch.wasRead() ? Math.min(settings.batchSize(), size * 2) : Math.max(1, size / 2);
     }
 
     /** At once, if there was anything; otherwise longer each time, until somebody says that there is, or it is time to look. */

@@ -6,10 +6,11 @@ import reactor.core.publisher.Mono;
 /** A lock of the server's that stands for something else than a row, and belongs to a transaction. */
 public final class AdvisoryLock {
 
-    /** The transaction may then be idle for as long as it likes. */
+    /** The transaction may then be idle, and last, for as long as it likes; not every version has both limits. */
     private static final String TAKE = """
             SELECT pg_try_advisory_xact_lock($1)
-            FROM (SELECT set_config('idle_in_transaction_session_timeout', '0', true) OFFSET 0) AS unlimited""";
+            FROM (SELECT count(set_config(name, '0', true)) FROM pg_settings
+                  WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout') OFFSET 0) AS unlimited""";
 
     private final long number;
 
@@ -21,10 +22,5 @@ public final class AdvisoryLock {
     public Mono<Boolean> take(Connection inTransaction) {
         return Queries.rows(inTransaction, TAKE, row -> Boolean.TRUE.equals(row.get(0, Boolean.class)), number)
                 .single();
-    }
-
-    /** Fails if the connection that it was taken on is gone, and the lock with it. */
-    public static Mono<Void> requireThere(Connection inTransaction) {
-        return Queries.rows(inTransaction, "SELECT 1", row -> row).then();
     }
 }

@@ -131,6 +131,11 @@ public final class ClaimTable {
         return new ClaimTableCheck(this).run(connection);
     }
 
+    /** Whether the two may be the same table: their names are equal, and their schemas, where both have one. */
+    public boolean mayBe(ClaimTable other) {
+        return table.equals(other.table) && (schema == null || other.schema == null || schema.equals(other.schema));
+    }
+
     @Nullable
     Identifier schema() {
         return schema;

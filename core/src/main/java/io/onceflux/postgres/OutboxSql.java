@@ -1,5 +1,6 @@
 package io.onceflux.postgres;
 
+import io.onceflux.postgres.OutboxTable.Lease;
 import io.onceflux.postgres.OutboxTable.NewRow;
 import io.onceflux.postgres.OutboxTable.ParkedRow;
 import io.onceflux.postgres.OutboxTable.Settled;
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -51,6 +53,9 @@ final class OutboxSql {
             "sent_at",
             "parked_at",
             "reason");
+
+    /** The end of a lease as a number, which every settlement changes. */
+    private static final String MICROS = "(extract(epoch FROM kept.due_at) * 1000000)::bigint";
 
     /** Of a kind in a table. */
     private static final String LOCK =
@@ -172,8 +177,7 @@ final class OutboxSql {
     }
 
     /** A key is busy as long as any row of it is taken, or waits to be tried again: also a later one, if an earlier one was committed late. */
-    Mono<Map<Long, Integer>> take(
-            Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock) {
+    Mono<List<Lease>> take(Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock) {
         String sql = """
                 WITH busy AS MATERIALIZED (
                     SELECT DISTINCT message_key FROM %1$s
@@ -190,29 +194,30 @@ final class OutboxSql {
                     ORDER BY number LIMIT $2::int FOR UPDATE OF pending SKIP LOCKED)
                 UPDATE %1$s AS kept SET due_at = statement_timestamp() + make_interval(secs => $3::float8), attempts = attempts + 1
                 FROM due WHERE kept.number = due.number
-                RETURNING kept.number, attempts""".formatted(name);
+                RETURNING kept.number, attempts, %2$s AS until""".formatted(name, MICROS);
         return Queries.rows(
                         inTransaction,
                         sql,
-                        row -> Map.entry(get(row, "number", Long.class), get(row, "attempts", Integer.class)),
+                        row -> new Lease(
+                                get(row, "number", Long.class),
+                                get(row, "attempts", Integer.class),
+                                get(row, "until", Long.class)),
                         kind,
                         most,
                         lease.toMillis() / 1000.0,
                         parkedBlock)
-                .collectMap(Map.Entry::getKey, Map.Entry::getValue);
+                .collectList();
     }
 
     /** Behind the transaction that has taken them: nobody has to wait until they have been read. */
-    Mono<List<OutboxTable.Row>> read(Connection connection, Map<Long, Integer> taken) {
-        if (taken.isEmpty()) {
-            return Mono.just(List.of());
-        }
+    Mono<List<OutboxTable.Row>> read(Connection connection, List<Lease> taken) {
+        Map<Long, Integer> attempts = taken.stream().collect(Collectors.toMap(Lease::number, Lease::attempts));
         return Queries.rows(
                         connection,
                         "SELECT number, idempotency_key, kind, message_key, payload, header_names, header_values, appended_at FROM "
                                 + name + " WHERE number = ANY ($1::bigint[]) ORDER BY number",
-                        row -> read(row, taken.getOrDefault(get(row, "number", Long.class), 0)),
-                        (Object) taken.keySet().toArray(Long[]::new))
+                        row -> read(row, attempts.getOrDefault(get(row, "number", Long.class), 0)),
+                        (Object) attempts.keySet().toArray(Long[]::new))
                 .collectList();
     }
 
@@ -230,16 +235,16 @@ final class OutboxSql {
                     due_at = statement_timestamp() + make_interval(secs => pause / 1000.0),
                     attempts = kept.attempts - CASE WHEN fate = 'RELEASED' THEN 1 ELSE 0 END,
                     reason = CASE fate WHEN 'SENT' THEN NULL WHEN 'RELEASED' THEN kept.reason ELSE why END
-                FROM turn, unnest($3::bigint[], $4::int[], $5::text[], $6::bigint[], $7::text[]) AS settled (nr, times, fate, pause, why)
+                FROM turn, unnest($3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::text[]) AS settled (nr, until, fate, pause, why)
                 WHERE kept.number = settled.nr AND kept.sent_at IS NULL
-                  AND (fate = 'SENT' OR (kept.attempts = settled.times AND kept.parked_at IS NULL))""".formatted(name, LIMITS, LOCK);
+                  AND (fate = 'SENT' OR (%4$s = settled.until AND kept.parked_at IS NULL))""".formatted(name, LIMITS, LOCK, MICROS);
         return Queries.execute(
                 connection,
                 sql,
                 name,
                 kind,
-                rows.stream().map(Settled::number).toArray(Long[]::new),
-                rows.stream().map(Settled::attempts).toArray(Integer[]::new),
+                rows.stream().map(row -> row.lease().number()).toArray(Long[]::new),
+                rows.stream().map(row -> row.lease().until()).toArray(Long[]::new),
                 texts(rows, row -> row.fate().name()),
                 rows.stream().map(row -> row.pause().toMillis()).toArray(Long[]::new),
                 texts(rows, Settled::reason));

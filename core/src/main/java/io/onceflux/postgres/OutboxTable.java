@@ -78,12 +78,20 @@ public final class OutboxTable {
     }
 
     /**
+     * A row that was taken.
+     *
+     * @param attempts how often it was taken, this time included
+     * @param until when it is due again, in microseconds: by that it is known whether it is still ours
+     */
+    public record Lease(long number, int attempts, long until) {}
+
+    /**
      * What became of a row.
      *
      * @param pause until it may be taken again, for {@link Fate#AGAIN}
      * @param reason why it was not sent; empty if it was, or was not tried
      */
-    public record Settled(long number, int attempts, Fate fate, Duration pause, String reason) {}
+    public record Settled(Lease lease, Fate fate, Duration pause, String reason) {}
 
     /**
      * A row that is not sent any more.
@@ -171,15 +179,15 @@ public final class OutboxTable {
      * @param most how many at most
      * @param lease for how long
      * @param parkedBlock whether a row that is parked holds up those behind it
-     * @return their numbers, and how often each was taken, this time included
+     * @return the rows that were taken
      */
-    public Mono<Map<Long, Integer>> take(
+    public Mono<List<Lease>> take(
             Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock) {
         return sql.take(inTransaction, kind, most, lease, parkedBlock);
     }
 
     /** Reads rows that were taken, in the order in which they were appended. */
-    public Mono<List<Row>> read(Connection connection, Map<Long, Integer> taken) {
+    public Mono<List<Row>> read(Connection connection, List<Lease> taken) {
         return sql.read(connection, taken);
     }
 

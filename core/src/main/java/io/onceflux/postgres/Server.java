@@ -29,6 +29,11 @@ public final class Server {
                 .then();
     }
 
+    /** Fails where the connection is gone, and in a transaction in which a statement has failed, whether anybody heeded it or not. */
+    public static Mono<Void> requireAnswer(Connection connection) {
+        return Queries.rows(connection, "SELECT 1", row -> row).then();
+    }
+
     /** What a person should know of the server; a sentence each. */
     public static Mono<List<String>> warnings(Connection connection) {
         return Queries.rows(

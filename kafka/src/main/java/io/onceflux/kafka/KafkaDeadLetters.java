@@ -27,7 +27,8 @@ import reactor.core.scheduler.Scheduler;
  * <p>Where messages are identified by their position ({@link KafkaOptions.IdSource#POSITION}), a replayed one is a new message.
  *
  * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such topic or the broker
- * cannot be reached. Listed values are emitted on a thread of their own. The user needs READ and WRITE on the topics of dead letters.
+ * cannot be reached. Listed values are emitted on a thread of their own. The user needs READ and WRITE on the topics of dead letters, and WRITE on
+ * those that they go back to.
  */
 public final class KafkaDeadLetters implements DeadLetters {
 

@@ -96,6 +96,13 @@ public final class KafkaDeliveries {
     }
 
     private static void warn(KafkaOptions options, Intake intake) {
+        if (options.idSource() != KafkaOptions.IdSource.NONE && !intake.takesIdsFromSource()) {
+            intake.listener()
+                    .onWarning(
+                            ("KafkaOptions say where a record has its id (%s), but consumer '%s' has identifiedBy(...), so that nobody looks"
+                                            + " there: use identifiedByMessageId(), or leave it out")
+                                    .formatted(options.idSource(), intake.consumer()));
+        }
         Integer deferred = options.maxDeferredCommits();
         if (deferred != null && deferred < intake.maxInFlight()) {
             intake.listener()

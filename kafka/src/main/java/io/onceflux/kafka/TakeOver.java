@@ -49,7 +49,11 @@ final class TakeOver {
         if (taken.isEmpty()) {
             return Mono.empty();
         }
-        Mono<Void> look = Mono.defer(() -> fencing == null ? Mono.empty() : lookAtFence(fencing, taken))
+        Mono<Void> look = Mono.defer(() -> {
+                    List<Assignment> still =
+                            taken.stream().filter(one -> !one.hasEnded()).toList();
+                    return fencing == null || still.isEmpty() ? Mono.empty() : lookAtFence(fencing, still);
+                })
                 .onErrorMap(error -> Refusals.explained(options, error))
                 .retryWhen(Retry.from(failures -> failures.concatMap(failure -> {
                     if (failure.failure() instanceof InvalidSetupException) {

@@ -218,6 +218,15 @@ class RefusesBadSetupTest {
     }
 
     @Test
+    void anIdThatNobodyLooksAtIsWarnedOf() {
+        broker.create(1);
+        String sentence = "where a record has its id (HEADER), but consumer 'loyalty' has identifiedBy(...)";
+        assertThat(warningsWith(broker.options().build(), consumer -> consumer.identifiedBy(Order::id)))
+                .anyMatch(warning -> warning.contains(sentence));
+        assertThat(warningsWith(broker.options().build())).noneMatch(warning -> warning.contains(sentence));
+    }
+
+    @Test
     void aCompactedTopicIsWarnedOf() {
         broker.create(1, Map.of("cleanup.policy", "compact"));
         assertThat(warningsWith(broker.options().build())).anyMatch(warning -> warning.contains("is compacted"));

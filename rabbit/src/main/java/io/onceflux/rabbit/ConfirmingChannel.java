@@ -68,6 +68,12 @@ final class ConfirmingChannel {
         return channel.isOpen();
     }
 
+    /** Whether the properties fit into a frame: the client would close the channel over it. */
+    boolean fits(BasicProperties properties, int bodySize) throws IOException {
+        int largest = connection.client().getFrameMax();
+        return largest == 0 || properties.toFrame(0, bodySize).size() <= largest;
+    }
+
     /**
      * Publishes. What goes wrong is an error of the caller's.
      *

@@ -63,6 +63,9 @@ class FrozenBrokerTest {
         return IntStream.range(0, count).mapToObj(i -> "order-" + i).toList();
     }
 
+    /** So many acknowledgements, some of them in groups, that they fill the buffers of the socket on both sides. */
+    private static final int MANY = 10_000;
+
     /** With a socket that can take no more after some hundred acknowledgements that the broker does not read. */
     private ConnectionFactory withSmallSocket() {
         ConnectionFactory factory = broker.factory();
@@ -116,12 +119,12 @@ class FrozenBrokerTest {
 
     @Test
     void aConsumerThatIsStoppedWhileItsThreadCannotWriteLeavesNoConnectionAndNoMessageBehind() {
-        broker.publish(ids(2_000));
+        broker.publish(ids(MANY));
         Running stopping = Running.start(
                 broker.options().connectionFactory(withSmallSocket()).build(),
                 database.pool(6),
                 Order::apply,
-                builder -> builder.maxInFlight(2_000).settleLimit(Duration.ofMinutes(1)));
+                builder -> builder.maxInFlight(MANY).settleLimit(Duration.ofMinutes(1)));
         await().until(() -> database.effects() >= 20);
         service.freeze();
         await("the socket takes no more")
@@ -135,7 +138,7 @@ class FrozenBrokerTest {
                 .atMost(CLOSED)
                 .until(() -> threadsOfTheSource().count() == 0);
         service.thaw();
-        assertTheRestIsHandledByAnother(2_000);
+        assertTheRestIsHandledByAnother(MANY);
     }
 
     @Test
@@ -157,12 +160,12 @@ class FrozenBrokerTest {
 
     @Test
     void acknowledgementsThatCannotBeWrittenInTimeGiveTheConnectionUpAndTheirMessagesComeAgain() {
-        broker.publish(ids(2_000));
+        broker.publish(ids(MANY));
         try (Running running = Running.start(
                 broker.options().connectionFactory(withSmallSocket()).build(),
                 database.pool(6),
                 Order::apply,
-                builder -> builder.maxInFlight(2_000).settleLimit(Duration.ofSeconds(1)))) {
+                builder -> builder.maxInFlight(MANY).settleLimit(Duration.ofSeconds(1)))) {
             await().until(() -> database.effects() >= 20);
             service.freeze();
             await().atMost(HANDLED).until(() -> !running.listener.settleFailures.isEmpty());
@@ -170,11 +173,11 @@ class FrozenBrokerTest {
             assertThat(running.listener.lost.get(0).reason()).contains("could not be written in time");
             service.thaw();
 
-            await().atMost(HANDLED).until(() -> database.effects() == 2_000);
+            await().atMost(HANDLED).until(() -> database.effects() == MANY);
             broker.awaitNoBacklog();
             assertThat(running.count(Outcome.Failed.class)).isZero();
             running.stop();
         }
-        database.assertAppliedOnce(2_000);
+        database.assertAppliedOnce(MANY);
     }
 }

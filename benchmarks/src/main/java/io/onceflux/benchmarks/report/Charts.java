@@ -15,7 +15,7 @@ final class Charts {
     static Map<String, String> of(Measurements measured) {
         Map<String, String> charts = new LinkedHashMap<>();
         measured.parts().forEach((part, cases) -> chart(part, cases).ifPresentSvg(charts, part));
-        measured.latencies().forEach((part, cases) -> latency(cases).ifPresentSvg(charts, part + "-latency"));
+        measured.latencies().forEach((part, cases) -> latency(part, cases).ifPresentSvg(charts, part + "-latency"));
         if (!measured.heap().isEmpty()) {
             heap(measured.heap()).ifPresentSvg(charts, "memory");
         }
@@ -70,11 +70,15 @@ final class Charts {
                 "Lanes and messages a transaction", "messages a transaction, at most", "messages a second", lines);
     }
 
-    private static Chart latency(Map<String, Map<String, List<Double>>> cases) {
+    private static Chart latency(String part, Map<String, Map<String, List<Double>>> cases) {
         Map<String, Map<String, Figure>> lines = new LinkedHashMap<>();
         cases.forEach((what, percentiles) -> Stream.of("50", "90", "99", "99.9")
                 .forEach(each -> put(lines, Titles.of(what), each + " %", percentiles.getOrDefault(each, List.of()))));
-        return Chart.lines("Latency at half load", "percentile", "milliseconds", lines);
+        return Chart.lines(
+                part.equals("relay") ? "From append to arrival" : "Latency at half load",
+                "percentile",
+                "milliseconds",
+                lines);
     }
 
     private static Chart heap(List<Long> heap) {

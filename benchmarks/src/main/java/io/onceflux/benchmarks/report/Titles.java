@@ -25,18 +25,21 @@ final class Titles {
             Map.entry("kafka-grouped", "OnceFlux, grouped"),
             Map.entry("kafka-set-based", "OnceFlux, set-based"),
             Map.entry("kafka-fenced", "OnceFlux, set-based, offset fence"),
+            Map.entry("relay", "Outbox"),
             Map.entry("claims", "Claims"));
 
-    private static final Map<String, String> PARTS = Map.of(
-            "database", "From memory into PostgreSQL",
-            "rabbit", "From RabbitMQ into PostgreSQL",
-            "kafka", "From Kafka into PostgreSQL",
-            "pipeline", "The pipeline alone",
-            "latency", "Latency at half load",
-            "duplicates", "Shares of duplicates",
-            "lanes", "Lanes and messages a transaction",
-            "scale", "Processes on one topic, one PostgreSQL",
-            "table", "Size of the claim table");
+    private static final Map<String, String> PARTS = Map.ofEntries(
+            Map.entry("database", "From memory into PostgreSQL"),
+            Map.entry("rabbit", "From RabbitMQ into PostgreSQL"),
+            Map.entry("kafka", "From Kafka into PostgreSQL"),
+            Map.entry("pipeline", "The pipeline alone"),
+            Map.entry("latency", "Latency at half load"),
+            Map.entry("duplicates", "Shares of duplicates"),
+            Map.entry("lanes", "Lanes and messages a transaction"),
+            Map.entry("scale", "Processes on one topic, one PostgreSQL"),
+            Map.entry("table", "Size of the claim table"),
+            Map.entry("retention", "Claims that are removed meanwhile"),
+            Map.entry("relay", "Relays of an outbox"));
 
     private Titles() {}
 
@@ -57,12 +60,14 @@ final class Titles {
         String value = valueOf(setting);
         return switch (setting.replaceAll("=.*", "")) {
             case "processes" -> value + (value.equals("1") ? " process" : " processes");
+            case "instances" -> value + (value.equals("1") ? " relay" : " relays");
             case "lanes" -> value + (value.equals("1") ? " lane" : " lanes");
             case "batch" -> "up to " + value + " a transaction";
             case "duplicates" -> value + " % duplicates";
             case "without-claim" -> "without the claim";
             case "recent-keys" -> "RecentKeys";
             case "rows" -> "%,d rows before".formatted(Long.valueOf(value));
+            case "old-claims" -> "while old claims are removed";
             case "half-load" -> "at half its maximum";
             case "half-load-of-jdbc" -> "at half the JDBC loop's maximum";
             default -> setting;

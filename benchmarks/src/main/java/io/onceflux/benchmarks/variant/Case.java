@@ -12,10 +12,19 @@ package io.onceflux.benchmarks.variant;
  * @param claims false for the same without the claim
  * @param recentKeys whether a filter in memory is in front of the claims
  * @param rows how many claims are in the table before
+ * @param oldClaims how many claims are in the table that are removed meanwhile, because they are too old
  * @param load how the messages come
  */
 public record Case(
-        Way way, int lanes, int batch, int duplicates, boolean claims, boolean recentKeys, long rows, Load load) {
+        Way way,
+        int lanes,
+        int batch,
+        int duplicates,
+        boolean claims,
+        boolean recentKeys,
+        long rows,
+        long oldClaims,
+        Load load) {
 
     /** How the messages come. */
     public enum Load {
@@ -36,6 +45,7 @@ public record Case(
         boolean claims = true;
         boolean recentKeys = false;
         long rows = 0;
+        long oldClaims = 0;
         Load load = Load.FULL;
         for (int i = 1; i < parts.length; i++) {
             String setting = parts[i];
@@ -46,12 +56,13 @@ public record Case(
                 case "without-claim" -> claims = false;
                 case "recent-keys" -> recentKeys = true;
                 case "rows" -> rows = number(setting);
+                case "old-claims" -> oldClaims = number(setting);
                 case "half-load" -> load = Load.HALF;
                 case "half-load-of-jdbc" -> load = Load.HALF_OF_JDBC;
                 default -> throw new IllegalArgumentException("A case has no setting '" + setting + "'");
             }
         }
-        return new Case(way, lanes, batch, duplicates, claims, recentKeys, rows, load);
+        return new Case(way, lanes, batch, duplicates, claims, recentKeys, rows, oldClaims, load);
     }
 
     private static int number(String setting) {
@@ -69,6 +80,7 @@ public record Case(
                 claims,
                 recentKeys,
                 rows,
+                0,
                 Load.FULL);
     }
 
@@ -92,6 +104,9 @@ public record Case(
         }
         if (rows != 0) {
             text.append("/rows=").append(rows);
+        }
+        if (oldClaims != 0) {
+            text.append("/old-claims=").append(oldClaims);
         }
         return switch (load) {
             case FULL -> text.toString();

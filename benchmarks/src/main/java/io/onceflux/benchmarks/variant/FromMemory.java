@@ -5,6 +5,7 @@ import io.onceflux.ConsumerBuilder;
 import io.onceflux.Effect;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.RecentKeys;
+import io.onceflux.Retention;
 import io.onceflux.benchmarks.scenario.Books;
 import io.onceflux.benchmarks.scenario.Credit;
 import io.onceflux.benchmarks.scenario.Order;
@@ -18,6 +19,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 import reactor.core.Disposable;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
@@ -34,6 +36,7 @@ final class FromMemory implements Variant {
     private final Disposable connections;
     private final IdempotentConsumer<Order> consumer;
     private final Disposable running;
+    private final Flux<Retention.Progress> cleaning;
     private final AtomicReference<Throwable> error = new AtomicReference<>();
 
     private FromMemory(
@@ -42,7 +45,9 @@ final class FromMemory implements Variant {
             ConnectionFactory database,
             Disposable connections,
             Claims claims,
-            Effect<Order> effect) {
+            Effect<Order> effect,
+            Flux<Retention.Progress> cleaning) {
+        this.cleaning = cleaning;
         this.supply = new Supply(new Orders(what.duplicates()));
         this.source = new OrderSource(supply);
         this.books = books;
@@ -61,7 +66,19 @@ final class FromMemory implements Variant {
     static FromMemory intoDatabase(Case what, Site site) {
         Books books = Books.open(site);
         ConnectionPool pool = Connections.pool(site, what.lanes());
-        return new FromMemory(what, books, pool, pool, claims(what), Credit::one);
+        return new FromMemory(what, books, pool, pool, claims(what), Credit::one, cleaning(what, site, books));
+    }
+
+    /** Old claims are removed while messages are handled, on connections of its own. */
+    private static Flux<Retention.Progress> cleaning(Case what, Site site, Books books) {
+        if (what.oldClaims() == 0) {
+            return Flux.empty();
+        }
+        books.addOldClaims(what.oldClaims());
+        return Flux.using(
+                () -> Connections.pool(site, 2),
+                Retention.of(ClaimTable.processedMessages(), Duration.ofDays(7))::run,
+                Disposable::dispose);
     }
 
     /** Nothing happens in an effect. */
@@ -75,7 +92,8 @@ final class FromMemory implements Variant {
                 new MemoryDatabase(eventLoops),
                 eventLoops,
                 what.claims() ? new MemoryClaims(eventLoops) : new NoClaims(),
-                (order, db) -> Mono.empty());
+                (order, db) -> Mono.empty(),
+                Flux.empty());
     }
 
     private static Claims claims(Case what) {
@@ -110,7 +128,12 @@ final class FromMemory implements Variant {
 
     @Override
     public long run(Duration time) {
-        return supply.openFor(time, source::start);
+        Disposable meanwhile = cleaning.subscribe(progress -> {}, this::failed);
+        try {
+            return supply.openFor(time, source::start);
+        } finally {
+            meanwhile.dispose();
+        }
     }
 
     @Override

@@ -30,6 +30,7 @@ class VariantsTest {
                 "per-message",
                 "per-message/duplicates=50",
                 "per-message/without-claim",
+                "per-message/old-claims=100000",
                 "grouped",
                 "grouped/duplicates=50",
                 "set-based",
