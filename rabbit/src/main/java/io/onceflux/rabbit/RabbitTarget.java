@@ -80,18 +80,15 @@ public final class RabbitTarget implements Target {
         return Mono.create(sink -> {
             AtomicBoolean cancelled = new AtomicBoolean();
             MonoSink<Void> caller = sink.onCancel(() -> cancelled.set(true));
-            thread.schedule(() -> {
-                if (!cancelled.get()) {
-                    publish(message, caller);
-                }
-            });
+            thread.schedule(() -> publish(message, caller, cancelled));
         });
     }
 
-    private void publish(OutboxMessage message, MonoSink<Void> caller) {
+    private void publish(OutboxMessage message, MonoSink<Void> caller, AtomicBoolean cancelled) {
         try {
-            Prepared prepared = prepare(message);
-            publish(prepared, message.payload(), caller);
+            if (!cancelled.get()) {
+                publish(prepare(message), message.payload(), caller, cancelled);
+            }
         } catch (RuntimeException e) { // It is this entry's, and harms no other.
             caller.error(new PermanentFailure("the entry cannot be a message of RabbitMQ: " + e, e));
         } catch (Error e) { // Its caller would wait for a signal that never comes.
