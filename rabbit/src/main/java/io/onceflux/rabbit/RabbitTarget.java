@@ -108,9 +108,17 @@ public final class RabbitTarget implements Target {
         return new Prepared(key, properties(message));
     }
 
-    private void publish(Prepared prepared, byte[] payload, MonoSink<Void> caller) {
+    private void publish(Prepared prepared, byte[] payload, MonoSink<Void> caller, AtomicBoolean cancelled) {
         try {
-            confirming().publish(exchange, prepared.routingKey(), prepared.properties(), payload, publishLimit, caller);
+            ConfirmingChannel open = confirming();
+            if (cancelled.get()) { // To connect may take longer than anybody waits: it is sent again then.
+                return;
+            }
+            if (!open.fits(prepared.properties(), payload.length)) {
+                caller.error(new PermanentFailure("the entry's headers are too large for a frame of the connection"));
+                return;
+            }
+            open.publish(exchange, prepared.routingKey(), prepared.properties(), payload, publishLimit, caller);
         } catch (IOException | RuntimeException e) {
             abandon();
             caller.error(e);
