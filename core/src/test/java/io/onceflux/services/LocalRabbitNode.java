@@ -118,12 +118,25 @@ final class LocalRabbitNode implements ServerControl {
         folder.close();
     }
 
-    /** Erlang's epmd, as our child: a node without one would start a daemon that outlives it. */
+    /**
+     * Erlang's epmd, as our child: a node without one would start a daemon that outlives it. One that finds its port
+     * taken ends, and is started again.
+     */
     private void startPortMapper() {
+        Process[] epmd = {launchPortMapper()};
+        Waiting.until("epmd listens", START_LIMIT, () -> {
+            if (!epmd[0].isAlive()) {
+                epmd[0] = launchPortMapper();
+            }
+            return FreePorts.answers(settings.epmdPort()) && epmd[0].isAlive();
+        });
+    }
+
+    private Process launchPortMapper() {
         Path log = folder.path().resolve("epmd.log");
         Process epmd = launch(List.of("epmd"), log, log);
         folder.write("epmd.pid", epmd.pid() + "\n");
-        Waiting.until("epmd listens", START_LIMIT, () -> !FreePorts.isFree(settings.epmdPort()));
+        return epmd;
     }
 
     private Process launch(List<String> command, Path out, Path err) {
