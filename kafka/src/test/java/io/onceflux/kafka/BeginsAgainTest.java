@@ -9,12 +9,8 @@ import io.onceflux.Order;
 import io.onceflux.services.PostgresService;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.kafka.clients.consumer.ConsumerInterceptor;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -32,7 +28,7 @@ class BeginsAgainTest {
     }
 
     /** In place of a plug-in of the client that is broken in a way that no plug-in should be. */
-    public static final class Broken implements ConsumerInterceptor<byte[], byte[]> {
+    public static final class Broken implements SeesRecords {
 
         static final AtomicInteger ERRORS = new AtomicInteger();
 
@@ -43,15 +39,6 @@ class BeginsAgainTest {
             }
             return records;
         }
-
-        @Override
-        public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {}
-
-        @Override
-        public void configure(Map<String, ?> settings) {}
-
-        @Override
-        public void close() {}
     }
 
     @Test

@@ -36,10 +36,8 @@ import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
-import org.apache.kafka.clients.consumer.ConsumerInterceptor;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -622,7 +620,7 @@ class OffsetFenceTest {
     }
 
     /** What a client has fetched and handed out. */
-    public static final class Seen implements ConsumerInterceptor<byte[], byte[]> {
+    public static final class Seen implements SeesRecords {
 
         static final Map<Integer, Long> LAST = new ConcurrentHashMap<>();
 
@@ -631,15 +629,6 @@ class OffsetFenceTest {
             records.forEach(record -> LAST.merge(record.partition(), record.offset(), Math::max));
             return records;
         }
-
-        @Override
-        public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {}
-
-        @Override
-        public void configure(Map<String, ?> settings) {}
-
-        @Override
-        public void close() {}
     }
 
     /** However long it takes to read its place. */

@@ -272,14 +272,18 @@ class RefusesBadSetupTest {
         broker.awaitNoBacklog();
     }
 
-    @Test
-    void aPatternThatMatchesNothingYetIsWarnedOfAndTakesTopicsAsTheyCome() {
-        KafkaOptions options = broker.quick(
+    /** Topics whose names start with the test's, looked for twice a second. */
+    private KafkaOptions.Builder startingWithItsName() {
+        return broker.quick(
                         KafkaOptions.topicsMatching(Pattern.compile(Pattern.quote(broker.topic()) + ".*")),
                         Protocol.COOPERATIVE)
                 .messageIdFromHeader(Broker.ID)
-                .property("metadata.max.age.ms", 500)
-                .build();
+                .property("metadata.max.age.ms", 500);
+    }
+
+    @Test
+    void aPatternThatMatchesNothingYetIsWarnedOfAndTakesTopicsAsTheyCome() {
+        KafkaOptions options = startingWithItsName().build();
         try (Running running = Running.start(options, database.pool(6), Order::apply)) {
             await().until(() ->
                     running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
@@ -296,13 +300,8 @@ class RefusesBadSetupTest {
 
     @Test
     void aTopicThatComesLaterGetsItsDeadLetterTopic() {
-        KafkaOptions.Builder pattern = broker.quick(
-                        KafkaOptions.topicsMatching(Pattern.compile(Pattern.quote(broker.topic()) + ".*")),
-                        Protocol.COOPERATIVE)
-                .messageIdFromHeader(Broker.ID)
-                .property("metadata.max.age.ms", 500);
-        try (Running running =
-                Running.start(pattern.createDeadLetterTopics().build(), database.pool(6), Order::apply)) {
+        KafkaOptions pattern = startingWithItsName().createDeadLetterTopics().build();
+        try (Running running = Running.start(pattern, database.pool(6), Order::apply)) {
             await().until(() ->
                     running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
             broker.createTopic(broker.topic(), 2, Map.of());
@@ -317,12 +316,7 @@ class RefusesBadSetupTest {
 
     @Test
     void aTopicThatComesLaterWithoutADeadLetterTopicIsWarnedOf() {
-        KafkaOptions pattern = broker.quick(
-                        KafkaOptions.topicsMatching(Pattern.compile(Pattern.quote(broker.topic()) + ".*")),
-                        Protocol.COOPERATIVE)
-                .messageIdFromHeader(Broker.ID)
-                .property("metadata.max.age.ms", 500)
-                .build();
+        KafkaOptions pattern = startingWithItsName().build();
         try (Running running = Running.start(pattern, database.pool(6), Order::apply)) {
             await().until(() ->
                     running.listener.warnings.stream().anyMatch(warning -> warning.contains("no topic at")));
