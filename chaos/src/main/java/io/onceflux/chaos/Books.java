@@ -5,11 +5,13 @@ import static java.util.Objects.requireNonNull;
 import io.onceflux.chaos.consumer.ChaosConsumer;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
+import io.onceflux.postgres.OffsetTable;
 import io.r2dbc.spi.ConnectionFactories;
 import io.r2dbc.spi.Readable;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -24,15 +26,21 @@ final class Books {
     /** A row of the ledger. */
     record Entry(String id, String customer, long points) {}
 
+    private final boolean byPosition;
     private final DatabaseClient db;
 
-    Books(String url) {
+    /** @param byPosition whether there is a row for each partition, instead of a claim for each message */
+    Books(String url, boolean byPosition) {
+        this.byPosition = byPosition;
         this.db = DatabaseClient.create(ConnectionFactories.get(url));
     }
 
     /** The ledger has no unique constraint on purpose: a doubled effect shows as a second row. */
     void open(List<String> customers) {
-        run(ClaimTable.processedMessages().createSql());
+        run(
+                byPosition
+                        ? OffsetTable.consumerOffsets().createSql()
+                        : ClaimTable.processedMessages().createSql());
         run(DeadLetterTable.deadLetters().createSql());
         run("CREATE TABLE balances (customer text PRIMARY KEY, points bigint NOT NULL DEFAULT 0)");
         run("""
@@ -66,10 +74,28 @@ final class Books {
         return balances;
     }
 
-    Set<String> claims() {
-        return new TreeSet<>(rows(
+    /** The keys that are claimed; empty if there are no claims. */
+    Optional<Set<String>> claims() {
+        return byPosition ? Optional.empty() : Optional.of(new TreeSet<>(claimed()));
+    }
+
+    private List<String> claimed() {
+        return rows(
                 "SELECT message_key FROM processed_messages WHERE consumer = '" + ChaosConsumer.NAME + "'",
-                row -> text(row, "message_key")));
+                row -> text(row, "message_key"));
+    }
+
+    /** The next offset of each partition that is fenced. */
+    Map<Integer, Long> fences() {
+        Map<Integer, Long> fences = new TreeMap<>();
+        rows(
+                        "SELECT partition, next_offset FROM consumer_offsets WHERE consumer = '" + ChaosConsumer.NAME
+                                + "'",
+                        row -> Map.entry(
+                                requireNonNull(row.get("partition", Integer.class)),
+                                requireNonNull(row.get("next_offset", Long.class))))
+                .forEach(fence -> fences.put(fence.getKey(), fence.getValue()));
+        return fences;
     }
 
     /** Those that are kept in the table. */

@@ -44,8 +44,13 @@ final class BrokerQueue implements Place {
     }
 
     @Override
-    public Outlet outlet() {
+    public Outlet outlet(boolean repeats) {
         return new QueueOutlet(this);
+    }
+
+    @Override
+    public Map<Integer, Long> ends() {
+        return Map.of();
     }
 
     Connection connect(String purpose) throws IOException, TimeoutException {

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -86,8 +87,15 @@ final class BrokerTopic implements Place, AutoCloseable {
     }
 
     @Override
-    public Outlet outlet() {
-        return new TopicOutlet(kafka.bootstrap(), NAME);
+    public Outlet outlet(boolean repeats) {
+        return new TopicOutlet(kafka.bootstrap(), NAME, repeats);
+    }
+
+    @Override
+    public Map<Integer, Long> ends() throws IOException {
+        Map<Integer, Long> ends = new TreeMap<>();
+        consumed.ends().forEach((partition, end) -> ends.put(partition.partition(), end));
+        return ends;
     }
 
     @Override

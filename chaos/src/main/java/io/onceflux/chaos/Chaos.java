@@ -11,7 +11,10 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
 /**
  * Lets consumers, servers and connections fail by a seeded schedule while messages flow, and checks that every message had
@@ -44,6 +47,10 @@ import picocli.CommandLine.Option;
         })
 final class Chaos implements Callable<Integer> {
 
+    @Spec
+    @SuppressWarnings("NullAway.Init") // picocli sets it
+    private CommandSpec spec;
+
     @Mixin
     private final ChaosOptions options = new ChaosOptions();
 
@@ -73,6 +80,9 @@ final class Chaos implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
+        options.contradiction().ifPresent(words -> {
+            throw new ParameterException(spec.commandLine(), words);
+        });
         Schedule schedule = options.schedule();
         if (options.scheduleOnly()) {
             System.out.print(schedule);
@@ -87,16 +97,17 @@ final class Chaos implements Callable<Integer> {
         Path logs = newFolder();
         ConsumerSetup consumers = options.consumers();
         System.out.printf(
-                "Seed %d, %d rounds, dead letters in a %s, maxBatch %s. Logs: %s%n",
+                "Seed %d, %d rounds, %s, dead letters in a %s, maxBatch %s. Logs: %s%n",
                 options.seed(),
                 schedule.rounds().size(),
+                consumers.variant().name().toLowerCase(Locale.ROOT).replace('_', '-'),
                 consumers.deadLetters().name().toLowerCase(Locale.ROOT),
                 consumers.maxBatch(),
                 logs);
         try (Progress progress = new Progress(logs);
                 Site site = Site.open(consumers, options.queue(), logs)) {
             progress.note("%n%s%n%s".formatted(consumers, schedule));
-            Rig rig = new Rig(schedule, site, logs, progress);
+            Rig rig = new Rig(schedule, consumers.variant().goesByPosition(), site, logs, progress);
             Verdict verdict = rig.run();
             System.out.printf("%n%s%n", rig.table());
             verdict.lines().forEach(progress::note);

@@ -4,6 +4,7 @@ import io.onceflux.chaos.consumer.DeadLetterPlace;
 import io.onceflux.chaos.consumer.Variant;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -74,7 +75,8 @@ final class ChaosOptions {
             names = "--consumer",
             paramLabel = "NAME",
             description = {
-                "onceflux (default), or one that is broken on purpose, to see that it is caught:",
+                "onceflux (default); offset-fence, which needs --queue kafka, and whose producer sends everything once;",
+                "or one that is broken on purpose, to see that it is caught:",
                 "acks-before-commit, claims-alone, check-then-act."
             })
     private Variant consumer = Variant.ONCEFLUX;
@@ -84,6 +86,19 @@ final class ChaosOptions {
             paramLabel = "FOLDER",
             description = "Where a run's logs go, with the outcome of every copy. Default: chaos/target/runs.")
     private Path logs = Path.of("target", "runs");
+
+    /** What does not go together. */
+    Optional<String> contradiction() {
+        if (!consumer.goesByPosition()) {
+            return Optional.empty();
+        }
+        if (queue != QueueType.KAFKA) {
+            return Optional.of("--consumer %s needs --queue kafka".formatted(name(consumer)));
+        }
+        return deadLetters == DeadLetterPlace.TABLE
+                ? Optional.of("--consumer %s cannot have --dead-letters table".formatted(name(consumer)))
+                : Optional.empty();
+    }
 
     long seed() {
         return seed;

@@ -16,14 +16,19 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
     private static final int ALONE = 1;
     private static final int TOGETHER = 20;
 
-    /** What was not asked for is chosen by bits of the seed, and not drawn, so that the schedule stays the seed's. */
+    /**
+     * What was not asked for is chosen by bits of the seed, and not drawn, so that the schedule stays the seed's. What goes by position
+     * cannot keep dead letters in a table.
+     */
     static ConsumerSetup of(
             long seed, Variant variant, @Nullable DeadLetterPlace deadLetters, @Nullable Integer maxBatch) {
         boolean oddSeed = (seed & 1) != 0;
         boolean evenOnesTogether = (seed >> 1 & 1) != 0;
         return new ConsumerSetup(
                 variant,
-                deadLetters != null ? deadLetters : oddSeed ? DeadLetterPlace.TABLE : DeadLetterPlace.QUEUE,
+                deadLetters != null
+                        ? deadLetters
+                        : oddSeed && !variant.goesByPosition() ? DeadLetterPlace.TABLE : DeadLetterPlace.QUEUE,
                 IntStream.rangeClosed(1, Consumers.COUNT)
                         .mapToObj(number ->
                                 maxBatch != null ? maxBatch : number % 2 == 0 == evenOnesTogether ? TOGETHER : ALONE)

@@ -14,10 +14,13 @@ final class Messages {
 
     private final long seed;
     private final int inARound;
+    private final boolean repeats;
 
-    Messages(long seed, int inARound) {
+    /** @param repeats whether a message is published more than once */
+    Messages(long seed, int inARound, boolean repeats) {
         this.seed = seed;
         this.inARound = inARound;
+        this.repeats = repeats;
     }
 
     static List<String> customers() {
@@ -38,6 +41,14 @@ final class Messages {
      */
     List<Message> publications(int round) {
         Random random = random(round, 2);
+        List<Message> out = repeats ? repeated(round, random) : new ArrayList<>(distinct(round));
+        for (int from = 0; from < out.size(); from += SHUFFLED_TOGETHER) {
+            Collections.shuffle(out.subList(from, Math.min(from + SHUFFLED_TOGETHER, out.size())), random);
+        }
+        return out;
+    }
+
+    private List<Message> repeated(int round, Random random) {
         List<Message> out = new ArrayList<>();
         List<Message> again = new ArrayList<>(replayed(round, random));
         for (Message message : distinct(round)) {
@@ -52,9 +63,6 @@ final class Messages {
         for (Message message : again) {
             int earliest = out.indexOf(message) + 1;
             out.add(earliest + random.nextInt(out.size() + 1 - earliest), message);
-        }
-        for (int from = 0; from < out.size(); from += SHUFFLED_TOGETHER) {
-            Collections.shuffle(out.subList(from, Math.min(from + SHUFFLED_TOGETHER, out.size())), random);
         }
         return out;
     }

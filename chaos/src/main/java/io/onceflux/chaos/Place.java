@@ -2,6 +2,7 @@ package io.onceflux.chaos;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeoutException;
 
 /** Where messages wait and dead letters are, as an operator and a producer see it. Blocks. It may fail while the broker is away. */
@@ -22,6 +23,13 @@ interface Place {
     /** All dead letters there. */
     List<Letter> takeDeadLetters() throws IOException, TimeoutException;
 
-    /** A way in for a producer, not through a proxy. */
-    Outlet outlet();
+    /**
+     * A way in for a producer, not through a proxy.
+     *
+     * @param repeats whether what has no answer may be sent again
+     */
+    Outlet outlet(boolean repeats);
+
+    /** Where the log of each partition ends, by its number; empty where there are none. */
+    Map<Integer, Long> ends() throws IOException, TimeoutException;
 }

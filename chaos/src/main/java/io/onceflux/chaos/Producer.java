@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Publishes in bursts, directly and not through the proxy. A burst that was not confirmed is published again under the same
- * ids, so that some of it may be in the queue twice. Each publication is a copy with a number of its own.
+ * ids, so that some of it may be in the queue twice, unless its outlet sees to that. Each publication is a copy with a number of its own.
  */
 final class Producer implements AutoCloseable {
 

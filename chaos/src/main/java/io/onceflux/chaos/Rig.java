@@ -19,6 +19,7 @@ final class Rig {
     private static final Duration POLL = Duration.ofMillis(200);
 
     private final Schedule schedule;
+    private final boolean byPosition;
     private final Site site;
     private final Path logs;
     private final Progress progress;
@@ -27,14 +28,19 @@ final class Rig {
     private final List<Message> published = new ArrayList<>();
     private final List<String> complaints = new ArrayList<>();
 
-    /** {@code logs} is where the consumers write theirs. */
-    Rig(Schedule schedule, Site site, Path logs, Progress progress) {
+    /**
+     * {@code logs} is where the consumers write theirs.
+     *
+     * @param byPosition whether a copy would be another message, so that the producer sends none
+     */
+    Rig(Schedule schedule, boolean byPosition, Site site, Path logs, Progress progress) {
         this.schedule = schedule;
+        this.byPosition = byPosition;
         this.site = site;
         this.logs = logs;
         this.progress = progress;
         this.messages =
-                new Messages(schedule.seed(), MESSAGES_A_SECOND * schedule.mix().roundSeconds());
+                new Messages(schedule.seed(), MESSAGES_A_SECOND * schedule.mix().roundSeconds(), !byPosition);
         this.injector = new Injector(site);
     }
 
@@ -44,7 +50,7 @@ final class Rig {
             throw new IllegalStateException("The consumers did not start.");
         }
         progress.say("%d consumers are up", Consumers.COUNT);
-        try (Producer producer = new Producer(site.place().outlet())) {
+        try (Producer producer = new Producer(site.place().outlet(!byPosition))) {
             for (int round = 0; round < schedule.rounds().size(); round++) {
                 round(round, producer);
             }
@@ -98,6 +104,10 @@ final class Rig {
         }
         if (!within(QUIET_LIMIT, () -> site.books().openTransactions() == 0)) {
             complaints.add("a consumer has left a transaction open");
+        }
+        if (byPosition && !site.books().fences().equals(site.place().ends())) {
+            complaints.add("the fences %s are not at the ends of the partitions, %s"
+                    .formatted(site.books().fences(), site.place().ends()));
         }
         progress.say("every message is published, the queue is empty, and nothing is under way");
         site.consumers().stop();

@@ -51,7 +51,7 @@ record Site(
             Place place,
             Path logs) {
         String database = postgres.r2dbcUrl(postgres.newDatabase());
-        Books books = new Books(database);
+        Books books = new Books(database, setup.variant().goesByPosition());
         books.open(Messages.customers());
         Consumers consumers = new Consumers(
                 number -> setup.arguments(

@@ -18,18 +18,27 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.jspecify.annotations.Nullable;
 
-/** With the customer as the key of the record, and stored by all replicas before it counts as sent. */
+/**
+ * With the customer as the key of the record, and stored by all replicas before it counts as sent. The client's producer numbers its
+ * records, so that one which it sends again is not stored twice; a burst that it has given up, and is sent again, may be.
+ */
 final class TopicOutlet implements Outlet {
 
-    private static final int CONFIRM_MILLIS = 3_000;
+    private static final int ANSWER_MILLIS = 3_000;
+    private static final int CONFIRM_MILLIS = ANSWER_MILLIS + 100;
+    /** Longer than the broker is away in any run. */
+    private static final int PATIENT_MILLIS = 300_000;
 
     private final String bootstrap;
     private final String topic;
+    private final int givesUpAfter;
     private @Nullable KafkaProducer<byte[], byte[]> producer;
 
-    TopicOutlet(String bootstrap, String topic) {
+    /** @param repeats whether a burst without an answer may be sent again by who calls; if not, the client is given the time that it takes */
+    TopicOutlet(String bootstrap, String topic, boolean repeats) {
         this.bootstrap = bootstrap;
         this.topic = topic;
+        this.givesUpAfter = repeats ? CONFIRM_MILLIS : PATIENT_MILLIS;
     }
 
     @Override
@@ -41,7 +50,7 @@ final class TopicOutlet implements Outlet {
                 sent.add(open.send(record(messages.get(i), copies.get(i))));
             }
             for (Future<?> one : sent) {
-                one.get(2 * CONFIRM_MILLIS, TimeUnit.MILLISECONDS);
+                one.get(2L * givesUpAfter, TimeUnit.MILLISECONDS);
             }
             return true;
         } catch (ExecutionException | TimeoutException | KafkaException e) {
@@ -68,11 +77,11 @@ final class TopicOutlet implements Outlet {
                             "acks",
                             "all",
                             "max.block.ms",
-                            CONFIRM_MILLIS,
+                            givesUpAfter,
                             "request.timeout.ms",
-                            CONFIRM_MILLIS,
+                            ANSWER_MILLIS,
                             "delivery.timeout.ms",
-                            CONFIRM_MILLIS + 100,
+                            givesUpAfter,
                             "linger.ms",
                             5,
                             "reconnect.backoff.max.ms",

@@ -45,7 +45,21 @@ class ChaosOptionsTest {
 
         assertThat(err.toString())
                 .contains("'--fault'")
-                .contains("'perfect' is none of [onceflux, acks-before-commit, claims-alone, check-then-act]");
+                .contains(
+                        "'perfect' is none of [onceflux, offset-fence, acks-before-commit, claims-alone, check-then-act]");
+    }
+
+    @Test
+    void aFenceIsForKafkaAndKeepsNoDeadLettersInATable() {
+        assertThat(execute("--consumer", "offset-fence")).isEqualTo(2);
+        assertThat(execute("--consumer", "offset-fence", "--queue", "kafka", "--dead-letters", "table"))
+                .isEqualTo(2);
+
+        assertThat(err.toString())
+                .contains("--consumer offset-fence needs --queue kafka; see dev/chaos --help")
+                .contains("--consumer offset-fence cannot have --dead-letters table; see dev/chaos --help");
+        assertThat(ConsumerSetup.of(7, Variant.OFFSET_FENCE, null, null).deadLetters())
+                .isEqualTo(DeadLetterPlace.QUEUE);
     }
 
     @Test

@@ -39,6 +39,17 @@ class ChaosTest {
         }
     }
 
+    /** A fence lets one message, or batch, of a partition go at a time, so that a short run meets crashes and cuts at every moment of it. */
+    @Test
+    void aShortRunWithAnOffsetFenceLosesAndDoublesNothing() {
+        try (ForkedJvm run = start("--seed", "6", "--rounds", "4", "--queue", "kafka", "--consumer", "offset-fence")) {
+            assertThat(lastLine(run))
+                    .matches("chaos seed=6 rounds=4 faults=\\d+ messages=2400 lost=0 doubled=0 dead_lettered=(\\d+)"
+                            + " expected_poison=\\1");
+            assertThat(run.exitCode()).isZero();
+        }
+    }
+
     @Test
     void brokenConsumersAreCaught() {
         try (ForkedJvm early = startBroken("acks-before-commit");

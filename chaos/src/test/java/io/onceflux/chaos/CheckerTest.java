@@ -32,7 +32,7 @@ class CheckerTest {
     @BeforeEach
     void openBooks() {
         PostgresService postgres = PostgresService.shared();
-        books = new Books(postgres.r2dbcUrl(postgres.newDatabase()));
+        books = new Books(postgres.r2dbcUrl(postgres.newDatabase()), false);
         books.open(List.of("C-000", "C-001"));
         for (Message message : List.of(ONE, TWO)) {
             tell(send(message), "Applied");

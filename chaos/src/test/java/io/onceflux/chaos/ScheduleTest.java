@@ -54,13 +54,13 @@ class ScheduleTest {
 
     @Test
     void theProducersMessagesDependOnTheSeedToo() {
-        assertThat(new Messages(7, 100).publications(3)).isEqualTo(new Messages(7, 100).publications(3));
-        assertThat(new Messages(7, 100).publications(3)).isNotEqualTo(new Messages(8, 100).publications(3));
+        assertThat(new Messages(7, 100, true).publications(3)).isEqualTo(new Messages(7, 100, true).publications(3));
+        assertThat(new Messages(7, 100, true).publications(3)).isNotEqualTo(new Messages(8, 100, true).publications(3));
     }
 
     @Test
     void everyMessageOfARoundGoesOutAndSomeMoreThanOnceAndSomeAreOld() {
-        Messages messages = new Messages(7, 100);
+        Messages messages = new Messages(7, 100, true);
 
         List<Message> out = messages.publications(3);
 

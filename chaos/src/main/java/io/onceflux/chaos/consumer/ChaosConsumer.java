@@ -47,7 +47,7 @@ public final class ChaosConsumer {
     public static void main(String[] args) throws Exception {
         Variant variant = Variant.valueOf(args[0]);
         Flux<Delivery<byte[]>> deliveries =
-                args[1].startsWith(KAFKA) ? fromTopic(args[1], args[2]) : fromQueue(args[1], args[2]);
+                args[1].startsWith(KAFKA) ? fromTopic(args[1], args[2], variant) : fromQueue(args[1], args[2]);
         io.r2dbc.spi.ConnectionFactory database = database(args[3]);
         ConnectionPool connections = new ConnectionPool(ConnectionPoolConfiguration.builder(database)
                 .initialSize(0)
@@ -56,7 +56,6 @@ public final class ChaosConsumer {
         ConsumerBuilder<Incoming> builder = variant.configure(
                 IdempotentConsumer.<Incoming>named(NAME)
                         .identifiedByMessageId()
-                        .orderedBy(incoming -> incoming.order().customer())
                         .lanes(LANES)
                         .maxBatch(Integer.parseInt(args[5]))
                         .maxInFlight(64)
@@ -90,11 +89,15 @@ public final class ChaosConsumer {
                 .build());
     }
 
-    private static Flux<Delivery<byte[]>> fromTopic(String address, String topic) {
-        return KafkaDeliveries.from(KafkaOptions.topic(topic)
-                .bootstrapServers(address.substring(KAFKA.length()))
+    private static Flux<Delivery<byte[]>> fromTopic(String address, String topic, Variant variant) {
+        KafkaOptions.Builder options = KafkaOptions.topic(topic);
+        if (variant.goesByPosition()) {
+            options.messageIdFromPosition();
+        } else {
+            options.messageIdFromHeader(ID);
+        }
+        return KafkaDeliveries.from(options.bootstrapServers(address.substring(KAFKA.length()))
                 .groupId(topic)
-                .messageIdFromHeader(ID)
                 .property("partition.assignment.strategy", CooperativeStickyAssignor.class.getName())
                 .property("session.timeout.ms", 3_000)
                 .property("heartbeat.interval.ms", 500)

@@ -18,8 +18,9 @@ public record Copy(String id, int number) implements Comparable<Copy> {
     private static final Comparator<Copy> ORDER = Comparator.comparing(Copy::id).thenComparingInt(Copy::number);
 
     static Copy of(Delivery<?> delivery) {
+        String told = delivery.headers().get(ChaosConsumer.ID);
         return new Copy(
-                requireNonNull(delivery.id()),
+                told != null ? told : requireNonNull(delivery.id()),
                 Integer.parseInt(requireNonNull(delivery.headers().get(HEADER))));
     }
 

@@ -4,14 +4,18 @@ import io.onceflux.Claims;
 import io.onceflux.ConsumerBuilder;
 import io.onceflux.Delivery;
 import io.onceflux.Settlement;
+import io.onceflux.kafka.OffsetFence;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.OffsetTable;
 import io.r2dbc.spi.ConnectionFactory;
 import reactor.core.publisher.Mono;
 
-/** The consumer that is tested, and the three that must be caught. They differ in nothing but their fault. */
+/** The consumers that are tested, and the three that must be caught. These differ in nothing but their fault. */
 public enum Variant {
     /** Claim, effect and commit in one transaction, then the acknowledgement. */
     ONCEFLUX,
+    /** The same with a row for each partition of Kafka instead of one for each message: what the producer sends twice is two messages. */
+    OFFSET_FENCE,
     /** Acknowledges when the effect's statements are done, before the COMMIT. A crash in between loses the message. */
     ACKS_BEFORE_COMMIT,
     /** The claim commits alone, before the effect. A crash in between, or a rollback, loses the message. */
@@ -31,9 +35,20 @@ public enum Variant {
         }
     }
 
+    /** Whether a message is known by its place in the topic. */
+    public boolean goesByPosition() {
+        return this == OFFSET_FENCE;
+    }
+
     ConsumerBuilder<Incoming> configure(ConsumerBuilder<Incoming> consumer, ConnectionFactory beside) {
+        if (!goesByPosition()) {
+            consumer.orderedBy(incoming -> incoming.order().customer());
+        }
         return switch (this) {
             case ONCEFLUX -> consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db));
+            case OFFSET_FENCE ->
+                consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db))
+                        .claims(OffsetFence.in(OffsetTable.consumerOffsets()));
             case ACKS_BEFORE_COMMIT ->
                 consumer.effect((incoming, db) -> Credit.apply(incoming.order(), db)
                         .then(incoming.delivery().settle(Settlement.acknowledge()))
