@@ -246,6 +246,11 @@ final class Attempts<T> {
         if (applied) {
             progress.applied();
         }
+        for (Outcome outcome : outcomes) {
+            if (outcome instanceof Outcome.Failed refused) {
+                progress.tooOld(refused.failure().reason());
+            }
+        }
         if (recentKeys != null) {
             for (int i = 0; i < outcomes.size(); i++) {
                 if (outcomes.get(i).isDone()) {
@@ -257,12 +262,18 @@ final class Attempts<T> {
     }
 
     private static List<Outcome> withAttempts(List<Outcome> outcomes, int attempts) {
-        return attempts == 1 || outcomes.stream().noneMatch(Outcome.Conflict.class::isInstance)
+        return attempts == 1 || outcomes.stream().allMatch(Outcome::isDone)
                 ? outcomes
                 : outcomes.stream()
-                        .map(outcome ->
-                                outcome instanceof Outcome.Conflict conflict ? conflict.after(attempts) : outcome)
+                        .map(outcome -> withAttempts(outcome, attempts))
                         .toList();
+    }
+
+    private static Outcome withAttempts(Outcome outcome, int attempts) {
+        if (outcome instanceof Outcome.Conflict conflict) {
+            return conflict.after(attempts);
+        }
+        return outcome instanceof Outcome.Failed failed ? failed.after(attempts) : outcome;
     }
 
     private List<Handled<T>> finish(Worklist<T> work, Part<T> part, List<Outcome> outcomes) {

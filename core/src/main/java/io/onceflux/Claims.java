@@ -3,6 +3,7 @@ package io.onceflux;
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,40 +27,60 @@ public interface Claims {
     Mono<List<String>> verify(Connection connection, String consumer);
 
     /**
+     * What is to be claimed for a message.
+     *
+     * @param key the message's key
+     * @param fingerprint of its content, where claims {@linkplain #keepFingerprints keep} one; null where it is not known, and then it equals
+     *     any, as one that was not kept does
+     * @param time when the message came to be, where claims {@linkplain #haveBuckets have buckets}; otherwise null
+     */
+    record Claim(
+            MessageKey key,
+            @Nullable Long fingerprint,
+            @Nullable Instant time) {
+
+        /** The claim of a key, and nothing else. */
+        public Claim(MessageKey key) {
+            this(key, null, null);
+        }
+    }
+
+    /**
+     * What became of claims. The keys that are nowhere in it are duplicates.
+     *
+     * @param fresh the keys that nobody had claimed
+     * @param conflicting those that had been claimed with another fingerprint
+     * @param refused those that cannot be claimed, with a sentence that says why: their messages become dead letters, and the others go on
+     */
+    record Claimed(Set<MessageKey> fresh, Set<MessageKey> conflicting, Map<MessageKey, String> refused) {
+
+        /** Fresh keys; the others are duplicates. */
+        public Claimed(Set<MessageKey> fresh) {
+            this(fresh, Set.of(), Map.of());
+        }
+    }
+
+    /**
      * Claims keys in the caller's transaction.
      *
      * <p>It waits for another transaction that holds one of the keys: if that commits, the key is a duplicate; if it rolls
      * back, the key is fresh here.
      *
      * @param inTransaction the connection, with a transaction under way; without one the claim would stand alone
-     * @param keys the keys of one consumer, each once
+     * @param claims of one consumer, each key once
      * @param lockTimeout how long this and every later statement of the transaction may wait for a lock; after that it fails
      *     with SQLSTATE 55P03
-     * @return the keys that were fresh; the others are duplicates
      */
-    Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout);
+    Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout);
 
-    /**
-     * What became of keys that were claimed with fingerprints.
-     *
-     * @param fresh the keys that were fresh
-     * @param conflicting those that had been claimed with another fingerprint; all others are duplicates
-     */
-    record Claimed(Set<MessageKey> fresh, Set<MessageKey> conflicting) {}
-
-    /** Whether {@link #claimWithFingerprints} can be used. Default false. */
+    /** Whether fingerprints are kept, and compared. Default false. */
     default boolean keepFingerprints() {
         return false;
     }
 
-    /**
-     * The same as {@link #claim}, with a fingerprint for each key, which is kept with a fresh claim and compared with that of an older one.
-     *
-     * @param fingerprints by key; null where it is not known, and then it equals any, as one that was not kept does
-     */
-    default Mono<Claimed> claimWithFingerprints(
-            Connection inTransaction, Map<MessageKey, @Nullable Long> fingerprints, Duration lockTimeout) {
-        return Mono.error(new UnsupportedOperationException("claims in " + this + " have no fingerprints"));
+    /** Whether a claim's place depends on the time of its message, so that each claim needs one. Default false. */
+    default boolean haveBuckets() {
+        return false;
     }
 
     /**
@@ -68,7 +89,8 @@ public interface Claims {
      * @return whether it was stored
      */
     default Mono<Boolean> tryOut(Connection inTransaction, MessageKey nobodys, Duration lockTimeout) {
-        return claim(inTransaction, List.of(nobodys), lockTimeout).map(fresh -> !fresh.isEmpty());
+        return claim(inTransaction, List.of(new Claim(nobodys)), lockTimeout)
+                .map(claimed -> !claimed.fresh().isEmpty());
     }
 
     /**

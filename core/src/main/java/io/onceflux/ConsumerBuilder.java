@@ -44,6 +44,7 @@ public final class ConsumerBuilder<T> {
     private @Nullable Retention retention;
     private @Nullable Duration redeliveryWindow;
     private @Nullable Function<? super T, @Nullable Instant> sentAt;
+    private @Nullable ClaimTime<T> claimTime;
     private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
     private @Nullable Integer maxInFlight;
@@ -201,6 +202,26 @@ public final class ConsumerBuilder<T> {
     /** Where claims are kept. Default {@link ClaimTable#processedMessages()}. */
     public ConsumerBuilder<T> claimTable(ClaimTable table) {
         return claims(Claims.in(given("claimTable", table)));
+    }
+
+    /**
+     * Which bucket a claim belongs to, where the claim table {@linkplain ClaimTable#partitionedBy has partitions}: that of this time. Only of a
+     * field that is the same whenever the message is sent or delivered, for as long as it may come again, such as when an order was placed;
+     * <b>with another time a message is another one, and is applied again.</b> Not the time of a broker or of sending, which a replay changes.
+     *
+     * <p>A message that is older than the oldest partition, or further ahead than {@link io.onceflux.postgres.Buckets#ahead}, is a dead letter.
+     *
+     * @param time called on the thread that emits the delivery; null or a throw makes the message a dead letter
+     */
+    public ConsumerBuilder<T> bucketedBy(Function<? super T, @Nullable Instant> time) {
+        this.claimTime = ClaimTime.byPayload(given("bucketedBy", time));
+        return this;
+    }
+
+    /** The same, by the time that is a part of each id, and so cannot change. */
+    public ConsumerBuilder<T> bucketedByKey(KeyTime time) {
+        this.claimTime = ClaimTime.byKey(given("bucketedByKey", time));
+        return this;
     }
 
     /** Where claims are kept, if not in a table of PostgreSQL. */
@@ -426,6 +447,15 @@ public final class ConsumerBuilder<T> {
                 ("consumer '%s' compares fingerprints, but %s has no place for them: use"
                                 + " ClaimTable.withFingerprintColumn(\"fingerprint\")")
                         .formatted(consumer, kept));
+        that(
+                !kept.haveBuckets() || claimTime != null,
+                ("consumer '%s' keeps its claims in %s, which has partitions, and does not say which is whose: use bucketedByKey(...)"
+                                + " or bucketedBy(...)")
+                        .formatted(consumer, kept));
+        that(
+                kept.haveBuckets() || claimTime == null,
+                "consumer '%s' has bucketedBy, but keeps its claims in %s, which has no buckets: leave it out"
+                        .formatted(consumer, kept));
         if (kept.followSource()) {
             requireSourcesOrder(kept);
         }
@@ -440,7 +470,7 @@ public final class ConsumerBuilder<T> {
                 settings,
                 connections,
                 kept,
-                new Identify<>(consumer, idOf, orderOf, kept.followSource(), fingerprint, sentAt),
+                new Identify<>(consumer, idOf, orderOf, kept.followSource(), fingerprint, sentAt, claimTime),
                 theEffect.apply(kept),
                 recentKeys,
                 admission,
@@ -477,7 +507,7 @@ public final class ConsumerBuilder<T> {
             warnings.add("claims are removed after %s, and no redeliveryWindow says how long messages may come again"
                     .formatted(retention.kept()));
         }
-        if (retention != null && sentAt == null) {
+        if (retention != null && sentAt == null && claimTime == null) {
             warnings.add(
                     "messages have no time (sentAt): one that comes again after its claim was removed, %s after it was made, is"
                                     .formatted(retention.kept())

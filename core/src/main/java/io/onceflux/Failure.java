@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.time.Clock;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
@@ -31,5 +32,15 @@ public record Failure(
         if (reason.length() > MAX_REASON) {
             reason = reason.substring(0, MAX_REASON - 1) + "…";
         }
+    }
+
+    /** Of a message at its first attempt, now, which no further one would change. */
+    static Failure permanent(MessageKey key, String reason) {
+        return new Failure(
+                FailureKind.PERMANENT, key, reason, null, 1, Clock.systemUTC().instant(), new PermanentFailure(reason));
+    }
+
+    Failure after(int attemptsStarted) {
+        return new Failure(kind, messageKey, reason, sqlState, attemptsStarted, time, cause);
     }
 }

@@ -4,12 +4,15 @@ import static io.onceflux.Require.given;
 
 import io.onceflux.Settling.Answer;
 import io.onceflux.StartupCheck.PendingException;
+import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.function.BiFunction;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import reactor.core.publisher.Flux;
@@ -79,8 +82,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.startupCheck =
                 new StartupCheck(settings, connections, transactions, claims, warnings, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        ProcessOnce<T> processOnce =
-                new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), identify.takesFingerprints());
+        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout());
         this.attempts = attempts(processOnce, progress, admission, recentKeys);
         // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
         this.replays = attempts(
@@ -266,11 +268,23 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * the transaction.
      *
      * @param messageId the message's id
+     * @param time when the message came to be, where the claim table {@linkplain ClaimTable#partitionedBy has partitions}; the same as at any
+     *     other delivery of it
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
      *     {@link IllegalStateException} without a transaction, because the claim would stand alone, where claims
-     *     {@linkplain Claims#followSource follow a source} or {@linkplain Claims#areKept are not kept}, and after {@link #stop()}.
+     *     {@linkplain Claims#followSource follow a source} or {@linkplain Claims#areKept are not kept}, where they need a time and have
+     *     none, or have one and do not need it, and after {@link #stop()}; {@link PermanentFailure} for a time that is beyond what is kept.
      */
+    public Mono<Boolean> claimInTransaction(String messageId, Instant time) {
+        return claimInTransaction(messageId, () -> given("time", time));
+    }
+
+    /** {@link #claimInTransaction(String, Instant)} where claims need no time, or have it from the id ({@link ConsumerBuilder#bucketedByKey}). */
     public Mono<Boolean> claimInTransaction(String messageId) {
+        return claimInTransaction(messageId, () -> identify.claimTimeOf(messageId));
+    }
+
+    private Mono<Boolean> claimInTransaction(String messageId, Supplier<@Nullable Instant> time) {
         if (messageId == null) {
             throw new IllegalArgumentException("messageId must not be null");
         }
@@ -292,7 +306,16 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     if (lifecycle.isStopping()) {
                         return Mono.error(hasBeenStopped());
                     }
-                    MessageKey key = MessageKey.of(name(), messageId);
+                    Claims.Claim claim = new Claims.Claim(MessageKey.of(name(), messageId), null, time.get());
+                    if (claims.haveBuckets() != (claim.time() != null)) {
+                        return Mono.error(new IllegalStateException("the consumer %s keeps its claims in %s, %s"
+                                .formatted(
+                                        name(),
+                                        claims,
+                                        claims.haveBuckets()
+                                                ? "which has partitions: use claimInTransaction(messageId, time)"
+                                                : "which has no partitions: use claimInTransaction(messageId)")));
+                    }
                     return ConnectionFactoryUtils.currentConnectionFactory(connections)
                             .switchIfEmpty(Mono.error(() -> new IllegalStateException(
                                     "the transaction is on another ConnectionFactory than the consumer's")))
@@ -301,10 +324,17 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                                     .tableIsFit(connection)
                                     .doOnError(InvalidSetupException.class, calls::onRefused)
                                     .then(Mono.defer(
-                                            () -> claims.claim(connection, List.of(key), settings.lockTimeout()))))
-                            .map(fresh -> !fresh.isEmpty());
+                                            () -> claims.claim(connection, List.of(claim), settings.lockTimeout()))))
+                            .map(IdempotentConsumer::isFresh);
                 })
                 .onErrorStop();
+    }
+
+    private static boolean isFresh(Claims.Claimed claimed) {
+        claimed.refused().values().stream().findFirst().ifPresent(why -> {
+            throw new PermanentFailure(why);
+        });
+        return !claimed.fresh().isEmpty();
     }
 
     /**

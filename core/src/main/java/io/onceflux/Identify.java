@@ -15,11 +15,13 @@ final class Identify<T> {
     private final boolean followsSource;
     private final @Nullable Fingerprint<T> fingerprint;
     private final @Nullable Function<? super T, @Nullable Instant> sentAt;
+    private final @Nullable ClaimTime<T> claimTime;
 
     /**
      * @param followsSource whether each message, usable or not, has its place in the source's order
      * @param fingerprint null if nobody asks for it
      * @param sentAt null if nobody asks for it
+     * @param claimTime null if nobody asks for it
      */
     Identify(
             String consumer,
@@ -27,21 +29,19 @@ final class Identify<T> {
             @Nullable Function<? super T, ?> orderOf,
             boolean followsSource,
             @Nullable Fingerprint<T> fingerprint,
-            @Nullable Function<? super T, @Nullable Instant> sentAt) {
+            @Nullable Function<? super T, @Nullable Instant> sentAt,
+            @Nullable ClaimTime<T> claimTime) {
         this.consumer = consumer;
         this.idOf = idOf;
         this.orderOf = orderOf;
         this.followsSource = followsSource;
         this.fingerprint = fingerprint;
         this.sentAt = sentAt;
+        this.claimTime = claimTime;
     }
 
     boolean followsSource() {
         return followsSource;
-    }
-
-    boolean takesFingerprints() {
-        return fingerprint != null;
     }
 
     boolean takesIdsFromSource() {
@@ -51,12 +51,17 @@ final class Identify<T> {
     Message<T> identify(Delivery<T> delivery) {
         MessageKey key = null;
         try {
+            String id = null;
             if (idOf == null) { // Before the payload: what cannot be decoded still has its key.
-                key = keyOf(delivery.id(), "the message has no id");
+                id = present(delivery.id(), "the message has no id");
+                key = MessageKey.of(consumer, id);
             }
             T payload = delivery.payload();
-            if (idOf != null) {
-                key = keyOf(call("identifiedBy", idOf, payload), "identifiedBy returned null for the message");
+            if (id == null) {
+                id = present(
+                        call("identifiedBy", Objects.requireNonNull(idOf), payload),
+                        "identifiedBy returned null for the message");
+                key = MessageKey.of(consumer, id);
             }
             Object order = orderingKey(delivery, payload);
             return new Message<>(
@@ -66,9 +71,10 @@ final class Identify<T> {
                     orderOf(order != null ? order : Objects.requireNonNull(key).id()),
                     order != null,
                     fingerprintOf(delivery, payload),
-                    sentAt(payload));
+                    sentAt(payload),
+                    claimTime == null ? null : claimTime.of(id, payload));
         } catch (Throwable e) { // An Error too: it is raised by this payload, and must harm no other message.
-            return new Message<>(delivery, key, e, orderOfUnusable(delivery), false, null, null);
+            return new Message<>(delivery, key, e, orderOfUnusable(delivery), false, null, null, null);
         }
     }
 
@@ -92,11 +98,17 @@ final class Identify<T> {
         return order == null ? spread(System.identityHashCode(delivery)) : orderOf(order);
     }
 
-    private MessageKey keyOf(@Nullable String id, String sentenceForNone) {
+    /** The time that the claim of an id goes by, of which no more is known; null if nobody asks, or if it is not in the id. */
+    @Nullable
+    Instant claimTimeOf(String id) {
+        return claimTime == null || !claimTime.isInId() ? null : claimTime.ofId(id);
+    }
+
+    private static String present(@Nullable String id, String sentenceForNone) {
         if (id == null) {
             throw new PermanentFailure(sentenceForNone);
         }
-        return MessageKey.of(consumer, id);
+        return id;
     }
 
     /** By which messages are kept in order; null if only by their ids. */

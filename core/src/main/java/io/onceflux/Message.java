@@ -16,6 +16,7 @@ import org.slf4j.LoggerFactory;
  * @param ordered whether it has an ordering key, other than its id
  * @param fingerprint of what it says; null if unknown, or if nobody asks
  * @param sentAt when it came to be, as its producer says; null if nobody asks
+ * @param claimTime the time that its claim goes by; null if nobody asks
  * @param accounted whether the listener has been told what became of it
  * @param warned whether it has been logged that its source cannot say whether it is current
  */
@@ -27,6 +28,7 @@ record Message<T>(
         boolean ordered,
         @Nullable Long fingerprint,
         @Nullable Instant sentAt,
+        @Nullable Instant claimTime,
         AtomicBoolean accounted,
         AtomicBoolean warned) {
 
@@ -39,8 +41,19 @@ record Message<T>(
             int order,
             boolean ordered,
             @Nullable Long fingerprint,
-            @Nullable Instant sentAt) {
-        this(delivery, key, unusable, order, ordered, fingerprint, sentAt, new AtomicBoolean(), new AtomicBoolean());
+            @Nullable Instant sentAt,
+            @Nullable Instant claimTime) {
+        this(
+                delivery,
+                key,
+                unusable,
+                order,
+                ordered,
+                fingerprint,
+                sentAt,
+                claimTime,
+                new AtomicBoolean(),
+                new AtomicBoolean());
     }
 
     /** True once: for who tells the listener what became of the message, its outcome or that it is left to redelivery. */
@@ -86,6 +99,11 @@ record Message<T>(
 
     int lane(int lanes) {
         return Math.floorMod(order, lanes);
+    }
+
+    /** What is claimed for it. */
+    Claims.Claim claim() {
+        return new Claims.Claim(requireKey(), fingerprint, claimTime);
     }
 
     MessageKey requireKey() {

@@ -1,7 +1,5 @@
 package io.onceflux;
 
-import java.time.Clock;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** What became of a message: a value, never an exception. */
@@ -50,32 +48,13 @@ public sealed interface Outcome {
     record Conflict(MessageKey key, Failure failure) implements Outcome {
 
         static Conflict of(MessageKey key) {
-            PermanentFailure cause =
-                    new PermanentFailure("another message with this id, but with other content, was applied before");
-            String reason = Objects.requireNonNull(cause.getMessage());
             return new Conflict(
                     key,
-                    new Failure(
-                            FailureKind.PERMANENT,
-                            key,
-                            reason,
-                            null,
-                            1,
-                            Clock.systemUTC().instant(),
-                            cause));
+                    Failure.permanent(key, "another message with this id, but with other content, was applied before"));
         }
 
         Conflict after(int attempts) {
-            return new Conflict(
-                    key,
-                    new Failure(
-                            failure.kind(),
-                            key,
-                            failure.reason(),
-                            failure.sqlState(),
-                            attempts,
-                            failure.time(),
-                            failure.cause()));
+            return new Conflict(key, failure.after(attempts));
         }
 
         @Override
@@ -96,6 +75,16 @@ public sealed interface Outcome {
      * @param failure why
      */
     record Failed(String consumer, Failure failure) implements Outcome {
+
+        /** Of a message whose claim was refused. */
+        static Failed refused(MessageKey key, String reason) {
+            return new Failed(key.consumer(), Failure.permanent(key, reason));
+        }
+
+        Failed after(int attempts) {
+            return new Failed(consumer, failure.after(attempts));
+        }
+
         @Override
         public @Nullable MessageKey key() {
             return failure.messageKey();

@@ -7,14 +7,10 @@ import io.onceflux.Limits.LimitPassedException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /** Claims and effects in one transaction: the claims first, an effect only where the claim is fresh. */
@@ -24,19 +20,12 @@ final class ProcessOnce<T> {
     private final Claims claims;
     private final EffectRunner<T> effects;
     private final Duration lockTimeout;
-    private final boolean withFingerprints;
 
-    ProcessOnce(
-            Transactions transactions,
-            Claims claims,
-            EffectRunner<T> effects,
-            Duration lockTimeout,
-            boolean withFingerprints) {
+    ProcessOnce(Transactions transactions, Claims claims, EffectRunner<T> effects, Duration lockTimeout) {
         this.transactions = transactions;
         this.claims = claims;
         this.effects = effects;
         this.lockTimeout = lockTimeout;
-        this.withFingerprints = withFingerprints;
     }
 
     /**
@@ -86,13 +75,7 @@ final class ProcessOnce<T> {
     }
 
     private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
-        if (withFingerprints) {
-            Map<MessageKey, @Nullable Long> fingerprints = new LinkedHashMap<>();
-            messages.forEach(message -> fingerprints.put(message.requireKey(), message.fingerprint()));
-            return claims.claimWithFingerprints(connection, fingerprints, lockTimeout);
-        }
-        List<MessageKey> keys = messages.stream().map(Message::requireKey).toList();
-        return claims.claim(connection, keys, lockTimeout).map(fresh -> new Claimed(fresh, Set.of()));
+        return claims.claim(connection, messages.stream().map(Message::claim).toList(), lockTimeout);
     }
 
     /** Claims that follow their source have a row for many messages: that somebody has it says nothing about this one. */
@@ -128,13 +111,19 @@ final class ProcessOnce<T> {
             MessageKey key = message.requireKey();
             if (claimed.fresh().contains(key)) {
                 outcomes.add(next.next());
-            } else if (claimed.conflicting().contains(key)) {
-                outcomes.add(Outcome.Conflict.of(key));
             } else {
-                outcomes.add(new Outcome.Duplicate(key));
+                outcomes.add(withoutEffect(key, claimed));
             }
         }
         return outcomes;
+    }
+
+    private static Outcome withoutEffect(MessageKey key, Claimed claimed) {
+        String refused = claimed.refused().get(key);
+        if (refused != null) {
+            return Outcome.Failed.refused(key, refused);
+        }
+        return claimed.conflicting().contains(key) ? Outcome.Conflict.of(key) : new Outcome.Duplicate(key);
     }
 
     /** The claim failed, so the effect had no part in it. */

@@ -92,8 +92,8 @@ final class Progress {
     void tooOld(String reason) {
         if (tooOld.incrementAndGet() == alarmAfter) {
             listener.onWarning(
-                    ("%d messages in a row were older than the redelivery window, and became dead letters: sentAt, or a clock, may be"
-                                    + " wrong, or the backlog longer than the window. The last one: %s")
+                    ("%d messages in a row were older than the redelivery window or than the claims that are kept, and became dead letters:"
+                                    + " the time that they carry, or a clock, may be wrong, or the backlog too long. The last one: %s")
                             .formatted(alarmAfter, reason));
         }
     }

@@ -28,20 +28,26 @@ import reactor.core.publisher.Mono;
  * message again; a consumer that is told of both ({@link ConsumerBuilder#retention}, {@link ConsumerBuilder#redeliveryWindow}) refuses to
  * start otherwise.
  *
- * <p>It works through the table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
+ * <p>A table with {@linkplain ClaimTable#partitionedBy partitions} gets them ahead, and loses those whose times are all longer ago, whole; both
+ * without letting a claim wait (before PostgreSQL 14, for {@value DroppedPartitions#LOCK_MILLIS} ms at most, at each of up to
+ * {@value DroppedPartitions#TRIES} tries). It counts from the time of the message there. The role must own the table, and have CREATE in its schema.
+ * It is to run at least as often as partitions are needed ahead ({@link io.onceflux.postgres.Buckets#ahead}), and once before the first message.
+ *
+ * <p>It works through any other table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
  * where the table is. An instance that finds another one at it leaves it to that. It takes transactions only, no session, and so works
  * behind PgBouncer; but two connections, one of them for the lock. The role needs SELECT, UPDATE and DELETE on the table, and on each of its partitions. It needs no index on the time, which
  * would cost something with each claim.
  */
 public final class Retention {
 
+    /** How long a transaction, or a statement outside of one, may take. */
+    static final Duration TIME_LIMIT = Duration.ofMinutes(1);
+
     private static final Duration CONTROL_LIMIT = Duration.ofSeconds(10);
-    private static final Duration TIME_LIMIT = Duration.ofMinutes(1);
 
     private final ClaimTable table;
     private final Duration kept;
     private final @Nullable String consumer;
-    private final OldClaims claims;
     private final int batchSize;
     private final Duration pause;
     private final Duration lockTimeout;
@@ -56,11 +62,16 @@ public final class Retention {
         this.table = table;
         this.kept = kept;
         this.consumer = consumer;
-        try {
-            this.claims = new OldClaims(table, consumer);
-        } catch (IllegalArgumentException e) {
-            throw new InvalidSetupException(String.valueOf(e.getMessage()), e);
-        }
+        that(
+                !table.hasBuckets() || consumer == null,
+                "claim table %s has partitions, which are dropped whole: leave out forConsumer(\"%s\")"
+                        .formatted(table, consumer));
+        that(
+                table.hasBuckets() || table.hasTime(),
+                "claim table %s has no time of its claims, so old ones cannot be found".formatted(table));
+        that(
+                consumer == null || table.hasConsumer(),
+                "claim table %s has no column for the consumer: all its claims are of one".formatted(table));
         this.batchSize = batchSize;
         this.pause = pause;
         this.lockTimeout = lockTimeout;
@@ -69,8 +80,9 @@ public final class Retention {
     /**
      * Keeps the claims of a table for a time.
      *
-     * @param table has a column for the time of a claim
-     * @param kept by the clock of the server, counted from the transaction that has claimed; from 1 ms to 365 days
+     * @param table has partitions, or a column for the time of a claim
+     * @param kept by the clock of the server, counted from the transaction that has claimed, or, with partitions, from the time of the message;
+     *     from 1 ms to 365 days
      * @throws InvalidSetupException if the table has no time, or the time is out of range
      */
     public static Retention of(ClaimTable table, Duration kept) {
@@ -115,15 +127,15 @@ public final class Retention {
     /**
      * How far a run has come.
      *
-     * @param removed how many claims the run has removed so far
-     * @param done the share of the table that it has looked through, from 0 to 1
+     * @param removed how many claims the run has removed so far; those of dropped partitions about, as PostgreSQL has counted them last
+     * @param done the share of the table, or of the partitions that are to be dropped, from 0 to 1
      */
     public record Progress(long removed, double done) {}
 
     /**
-     * Removes what is old now. Cancelling it rolls back the transaction that is under way.
+     * Removes what is old now, and makes partitions. Cancelling it rolls back the transaction that is under way.
      *
-     * @return a progress after each transaction, on the driver's thread or that of a pause, the last one with {@code done} 1; nothing where
+     * @return a progress after each transaction or dropped partition, on the driver's thread or that of a pause, the last one with {@code done} 1; nothing where
      *     another instance is at it. Error: {@link InvalidSetupException} if there is no such table,
      *     if it does not fit or may not be written to; {@link java.util.concurrent.TimeoutException} where a transaction takes more than a
      *     minute; or the database's own
@@ -131,16 +143,18 @@ public final class Retention {
     public Flux<Progress> run(ConnectionFactory connections) {
         given("connections", connections);
         Transactions transactions = new Transactions(connections, Isolation.READ_COMMITTED, CONTROL_LIMIT);
-        return transactions
-                .withoutTransaction(connection -> Limits.within(TIME_LIMIT, claims.plan(connection, kept, batchSize)))
+        return (table.hasBuckets()
+                        ? new DroppedPartitions(transactions, table, kept, lockTimeout).run()
+                        : new RemovedBatches(
+                                        transactions,
+                                        new OldClaims(table, consumer),
+                                        kept,
+                                        batchSize,
+                                        pause,
+                                        lockTimeout)
+                                .run())
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
-                .flatMapMany(plan -> plan.pieces().isEmpty()
-                        ? Flux.just(new Progress(0, 1))
-                        : SoleRun.of(transactions, plan.lock(), stillAlone -> {
-                            Run run = new Run(transactions, plan, stillAlone);
-                            return run.step(0, 0).expand(run::next).map(run::progress);
-                        }))
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
     }
@@ -163,57 +177,9 @@ public final class Retention {
                 .onErrorStop();
     }
 
-    /** One pass through the table. */
-    private final class Run {
-
-        private final Transactions transactions;
-        private final OldClaims.Plan plan;
-        private final Mono<Void> stillAlone;
-
-        Run(Transactions transactions, OldClaims.Plan plan, Mono<Void> stillAlone) {
-            this.transactions = transactions;
-            this.plan = plan;
-            this.stillAlone = stillAlone;
-        }
-
-        /**
-         * What has been done.
-         *
-         * @param next the piece that is to be looked through next
-         * @param before how many claims the run has removed
-         * @param removed how many of them last
-         */
-        private record Step(int next, long before, long removed) {}
-
-        /** Empty if there is no such piece. */
-        Mono<Step> step(int piece, long before) {
-            if (piece == plan.pieces().size()) {
-                return Mono.empty();
-            }
-            return stillAlone
-                    .then(transactions.inTransaction(connection -> Limits.within(
-                            TIME_LIMIT,
-                            claims.bound(connection, lockTimeout)
-                                    .then(claims.remove(
-                                            connection, plan, plan.pieces().get(piece), batchSize)))))
-                    .map(removed -> new Step(removed < batchSize ? piece + 1 : piece, before + removed, removed));
-        }
-
-        Mono<Step> next(Step last) {
-            Mono<Step> next = Mono.defer(() -> step(last.next(), last.before()));
-            return last.removed() == 0 || pause.isZero()
-                    ? next
-                    : Mono.delay(pause).then(next);
-        }
-
-        Progress progress(Step step) {
-            return new Progress(
-                    step.before(), (double) step.next() / plan.pieces().size());
-        }
-    }
-
     @Override
     public String toString() {
-        return "Retention[" + claims + ", kept for " + kept + "]";
+        return "Retention[" + table + (consumer == null ? "" : " of consumer '" + consumer + "'") + ", kept for " + kept
+                + "]";
     }
 }

@@ -1,13 +1,14 @@
 package io.onceflux;
 
 import io.onceflux.postgres.CheckedClaimTable;
+import io.onceflux.postgres.CheckedClaimTable.Taken;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.NewClaim;
 import io.onceflux.postgres.UnfitTableException;
 import io.onceflux.postgres.UnstorableIdException;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
-import java.util.Collection;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -60,19 +61,38 @@ final class TableClaims implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        CheckedClaimTable usable = checked;
-        if (usable == null) {
-            return Mono.error(new IllegalStateException("the claim table has not been verified"));
-        }
-        String consumer = keys.get(0).consumer();
-        List<String> ids = keys.stream().map(MessageKey::id).toList();
-        Mono<Set<String>> claim =
-                inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin()
-                        ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, ids, lockTimeout)
-                        : usable.claim(inTransaction, consumer, ids, lockTimeout);
-        return claim.map(fresh -> keysOf(keys, fresh))
-                .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+        return usable().flatMap(usable -> {
+            String consumer = claims.get(0).key().consumer();
+            List<NewClaim> rows = claims.stream()
+                    .map(claim -> new NewClaim(claim.key().id(), claim.fingerprint(), claim.time()))
+                    .toList();
+            Mono<Taken> taken =
+                    inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin(rows)
+                            ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, rows, lockTimeout)
+                            : usable.claim(inTransaction, consumer, rows, lockTimeout);
+            return taken.flatMap(what -> what.isAllFresh(rows)
+                            ? Mono.just(new Claimed(keysOf(claims, what.fresh())))
+                            : usable.conflicting(inTransaction, consumer, what.duplicates(rows))
+                                    .map(conflicting -> claimed(claims, what, conflicting)))
+                    .onErrorMap(
+                            UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+        });
+    }
+
+    private static Claimed claimed(List<Claim> claims, Taken taken, Set<String> conflicting) {
+        Map<MessageKey, String> refused = new HashMap<>();
+        taken.refused()
+                .forEach((id, why) ->
+                        refused.put(new MessageKey(claims.get(0).key().consumer(), id), why));
+        return new Claimed(keysOf(claims, taken.fresh()), keysOf(claims, conflicting), refused);
+    }
+
+    @Override
+    public Mono<Boolean> tryOut(Connection inTransaction, MessageKey nobodys, Duration lockTimeout) {
+        return usable().flatMap(usable -> claim(
+                        inTransaction, List.of(new Claim(nobodys, null, usable.anyTime())), lockTimeout)
+                .map(claimed -> !claimed.fresh().isEmpty()));
     }
 
     @Override
@@ -81,41 +101,25 @@ final class TableClaims implements Claims {
     }
 
     @Override
-    public Mono<Claimed> claimWithFingerprints(
-            Connection inTransaction, Map<MessageKey, @Nullable Long> fingerprints, Duration lockTimeout) {
-        CheckedClaimTable usable = checked;
-        if (usable == null) {
-            return Mono.error(new IllegalStateException("the claim table has not been verified"));
-        }
-        String consumer = fingerprints.keySet().iterator().next().consumer();
-        Map<String, @Nullable Long> byId = new LinkedHashMap<>();
-        fingerprints.forEach((key, fingerprint) -> byId.put(key.id(), fingerprint));
-        Mono<Set<String>> claim =
-                inTransaction instanceof AttemptConnection attempt && usable.canClaimTogetherWithBegin()
-                        ? usable.claimTogetherWithBegin(attempt.togetherWithBegin(), consumer, byId, lockTimeout)
-                        : usable.claim(inTransaction, consumer, byId, lockTimeout);
-        return claim.flatMap(fresh -> usable.conflicting(inTransaction, consumer, without(byId, fresh))
-                        .map(conflicting -> new Claimed(
-                                keysOf(fingerprints.keySet(), fresh), keysOf(fingerprints.keySet(), conflicting))))
-                .onErrorMap(UnstorableIdException.class, e -> new PermanentFailure(String.valueOf(e.getMessage()), e));
+    public boolean haveBuckets() {
+        return table.hasBuckets();
     }
 
-    private static Map<String, @Nullable Long> without(Map<String, @Nullable Long> all, Set<String> those) {
-        Map<String, @Nullable Long> others = new LinkedHashMap<>(all);
-        others.keySet().removeAll(those);
-        return others;
+    private Mono<CheckedClaimTable> usable() {
+        return Mono.justOrEmpty(checked)
+                .switchIfEmpty(Mono.error(() -> new IllegalStateException("the claim table has not been verified")));
     }
 
-    private static Set<MessageKey> keysOf(Collection<MessageKey> keys, Set<String> ids) {
-        return keys.stream().filter(key -> ids.contains(key.id())).collect(Collectors.toUnmodifiableSet());
+    private static Set<MessageKey> keysOf(List<Claim> claims, Set<String> ids) {
+        return claims.stream()
+                .map(Claim::key)
+                .filter(key -> ids.contains(key.id()))
+                .collect(Collectors.toUnmodifiableSet());
     }
 
     @Override
     public Mono<Boolean> hasAny(Connection connection, String consumer) {
-        CheckedClaimTable usable = checked;
-        return usable == null
-                ? Mono.error(new IllegalStateException("the claim table has not been verified"))
-                : usable.hasAny(connection, consumer);
+        return usable().flatMap(usable -> usable.hasAny(connection, consumer));
     }
 
     @Override

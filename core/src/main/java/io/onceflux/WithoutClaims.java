@@ -6,7 +6,7 @@ import io.onceflux.postgres.UniqueKey;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
@@ -46,8 +46,10 @@ final class WithoutClaims implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        return bounded(inTransaction, lockTimeout).then(Mono.fromSupplier(() -> Set.copyOf(keys)));
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+        return bounded(inTransaction, lockTimeout)
+                .then(Mono.fromSupplier(
+                        () -> new Claimed(claims.stream().map(Claim::key).collect(Collectors.toUnmodifiableSet()))));
     }
 
     private Mono<Void> bounded(Connection inTransaction, Duration lockTimeout) {

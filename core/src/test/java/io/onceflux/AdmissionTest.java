@@ -122,9 +122,9 @@ class AdmissionTest {
                             }
 
                             @Override
-                            public Mono<Set<MessageKey>> claim(
-                                    Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-                                return Mono.just(Set.copyOf(keys));
+                            public Mono<Claimed> claim(
+                                    Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+                                return Mono.just(new Claimed(Set.of()));
                             }
                         })
                         .build(pool))

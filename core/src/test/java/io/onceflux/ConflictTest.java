@@ -18,7 +18,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -260,10 +259,10 @@ class ConflictTest {
             }
 
             @Override
-            public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-                return keys.get(0).id().equals("1") && held.getAndIncrement() < 5
+            public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+                return claims.get(0).key().id().equals("1") && held.getAndIncrement() < 5
                         ? Mono.never()
-                        : table.claim(inTransaction, keys, lockTimeout);
+                        : table.claim(inTransaction, claims, lockTimeout);
             }
         };
         Outcome outcome = run(

@@ -6,7 +6,9 @@ import static io.onceflux.Consumers.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.onceflux.postgres.CheckedClaimTable.Taken;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.NewClaim;
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
@@ -106,12 +108,12 @@ class DeferredBeginTest {
 
     @Test
     void aClaimThatFindsNoTransactionFailsAndLeavesNothing() {
-        Mono<Set<String>> claim = Mono.usingWhen(
+        Mono<Taken> claim = Mono.usingWhen(
                 pool.create(),
                 connection -> ClaimTable.processedMessages()
                         .check(connection)
                         .flatMap(table -> table.claimTogetherWithBegin(
-                                connection, "loyalty", List.of("1"), Duration.ofSeconds(1))),
+                                connection, "loyalty", List.of(new NewClaim("1", null, null)), Duration.ofSeconds(1))),
                 Connection::close);
 
         StepVerifier.create(claim)
@@ -162,13 +164,13 @@ class DeferredBeginTest {
             }
 
             @Override
-            public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+            public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
                 return Flux.from(inTransaction
                                 .createStatement("INSERT INTO processed_messages (consumer, message_key)"
                                         + " VALUES ('own', 'x')")
                                 .execute())
                         .concatMap(Result::getRowsUpdated)
-                        .then(Mono.just(Set.copyOf(keys)));
+                        .then(Mono.just(new Claimed(Set.of(claims.get(0).key()))));
             }
         };
         Outcome outcome = run(

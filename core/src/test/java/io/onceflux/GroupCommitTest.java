@@ -12,6 +12,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.CheckedClaimTable;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.NewClaim;
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
@@ -224,7 +225,7 @@ class GroupCommitTest {
             List<String> backwards = new ArrayList<>(ids);
             Collections.reverse(backwards);
             Duration wait = Duration.ofSeconds(30);
-            table.claim(connections.get(0), "loyalty", List.of("m150"), wait)
+            table.claim(connections.get(0), "loyalty", claims(List.of("m150")), wait)
                     .then()
                     .block();
             List<CompletableFuture<Set<String>>> both = List.of(
@@ -240,10 +241,14 @@ class GroupCommitTest {
         }
     }
 
+    private static List<NewClaim> claims(List<String> ids) {
+        return ids.stream().map(id -> new NewClaim(id, null, null)).toList();
+    }
+
     private static CompletableFuture<Set<String>> claimed(
             CheckedClaimTable table, Connection connection, List<String> ids, Duration wait) {
-        return table.claim(connection, "loyalty", ids, wait)
-                .flatMap(fresh -> Mono.from(connection.commitTransaction()).thenReturn(fresh))
+        return table.claim(connection, "loyalty", claims(ids), wait)
+                .flatMap(taken -> Mono.from(connection.commitTransaction()).thenReturn(taken.fresh()))
                 .toFuture();
     }
 

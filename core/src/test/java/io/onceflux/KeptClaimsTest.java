@@ -146,7 +146,7 @@ class KeptClaimsTest {
         RecentKeys recent = RecentKeys.of(100, Duration.ofMinutes(10));
         String id = "0193A5F0-0000-7000-8000-00000000ABCD";
         Message<Order> message =
-                new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, false, null, null);
+                new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, false, null, null, null);
         recent.remember(message);
         recent.forget(MessageKey.of("audit", id.toLowerCase(Locale.ROOT)));
         assertThat(recent.knows(message)).isTrue();

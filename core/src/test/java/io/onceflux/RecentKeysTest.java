@@ -173,7 +173,7 @@ class RecentKeysTest {
     }
 
     private static Message<Order> message(String id) {
-        return new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, false, null, null);
+        return new Message<>(TestDelivery.order(id), MessageKey.of("loyalty", id), null, 0, false, null, null, null);
     }
 
     @Test

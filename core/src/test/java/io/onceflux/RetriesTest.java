@@ -135,7 +135,8 @@ class RetriesTest {
     void whereOthersAreHeldAsWellNoneIsSuspectedUntilOthersCommit() {
         for (String id : List.of("1", "other")) {
             progress.held(
-                    List.of(new Message<>(TestDelivery.order(id), new MessageKey("c", id), null, 0, false, null, null)),
+                    List.of(new Message<>(
+                            TestDelivery.order(id), new MessageKey("c", id), null, 0, false, null, null, null)),
                     FailureKind.INFRASTRUCTURE,
                     error);
         }

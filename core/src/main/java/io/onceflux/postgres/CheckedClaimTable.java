@@ -6,9 +6,12 @@ import io.r2dbc.spi.R2dbcException;
 import io.r2dbc.spi.Row;
 import io.r2dbc.spi.Statement;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.LongSummaryStatistics;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -28,10 +31,12 @@ public final class CheckedClaimTable {
     private final String identity;
     private final List<String> warnings;
     private final boolean tellsTransactions;
-    private final ClaimSql withoutFingerprints;
-    private final ClaimSql withFingerprints;
+    private final @Nullable PartitionRange partitions;
+    private final String claimInTransaction;
+    private final String claimBehindBegin;
 
     /**
+     * @param partitions null where there are no buckets
      * @param longestId how many characters the key column holds
      * @param longestConsumer how many characters the column for the consumer holds
      * @param tellsTransactions whether a {@link MarkedTransaction} differs from others
@@ -39,6 +44,7 @@ public final class CheckedClaimTable {
     CheckedClaimTable(
             ClaimTable table,
             KeyType keyType,
+            @Nullable PartitionRange partitions,
             int longestId,
             int longestConsumer,
             String identity,
@@ -51,16 +57,29 @@ public final class CheckedClaimTable {
         this.identity = identity;
         this.warnings = List.copyOf(warnings);
         this.tellsTransactions = tellsTransactions;
-        this.withoutFingerprints = ClaimSql.of(table, keyType, false);
-        this.withFingerprints = ClaimSql.of(table, keyType, table.hasFingerprints());
+        this.partitions = partitions;
+        this.claimInTransaction = ClaimTableSql.claim(table, keyType);
+        this.claimBehindBegin = ClaimTableSql.claimIfMarked(table, keyType);
     }
 
-    /** The statement that claims, in a transaction that is under way and behind BEGIN. */
-    private record ClaimSql(String inTransaction, String behindBegin) {
-        static ClaimSql of(ClaimTable table, KeyType type, boolean withFingerprints) {
-            return new ClaimSql(
-                    ClaimTableSql.claim(table, type, withFingerprints),
-                    ClaimTableSql.claimIfMarked(table, type, withFingerprints));
+    /**
+     * What became of claims.
+     *
+     * @param fresh the ids that were fresh
+     * @param refused why others are beyond what is kept, by id
+     */
+    public record Taken(Set<String> fresh, Map<String, String> refused) {
+
+        /** Whether none of these was there before, or refused. */
+        public boolean isAllFresh(List<NewClaim> claims) {
+            return fresh.size() == claims.size();
+        }
+
+        /** Those that were there before. */
+        public List<NewClaim> duplicates(List<NewClaim> claims) {
+            return claims.stream()
+                    .filter(claim -> !fresh.contains(claim.id()) && !refused.containsKey(claim.id()))
+                    .toList();
         }
     }
 
@@ -97,26 +116,40 @@ public final class CheckedClaimTable {
         return warnings;
     }
 
+    /** A time that can be claimed; null where there are no buckets. */
+    public @Nullable Instant anyTime() {
+        return partitions == null ? null : partitions.anyTime();
+    }
+
     /**
      * Claims ids for a consumer in the caller's transaction, all with one statement, and in an order of its own, so that two
      * callers with the same ids cannot deadlock.
      *
      * @param inTransaction a connection with a transaction under way
      * @param consumer the consumer; not stored where the key has one column
-     * @param ids the ids, each once
+     * @param claims with each id once
      * @param lockTimeout set for the rest of the transaction, at no round trip of its own
-     * @return the ids that were fresh; {@link UnstorableIdException} if the key column cannot hold one of them as it is,
+     * @return what became of them; {@link UnstorableIdException} if the key column cannot hold one of them as it is,
      *     {@link MissingPartitionException}, or the database's own error
      */
-    public Mono<Set<String>> claim(
-            Connection inTransaction, String consumer, Collection<String> ids, Duration lockTimeout) {
-        return Mono.defer(() ->
-                claim(withoutFingerprints.inTransaction, inTransaction, consumer, canonical(ids), null, lockTimeout));
+    public Mono<Taken> claim(Connection inTransaction, String consumer, List<NewClaim> claims, Duration lockTimeout) {
+        return partitions == null
+                ? claim(claimInTransaction, inTransaction, consumer, claims, lockTimeout)
+                        .map(fresh -> new Taken(fresh, Map.of()))
+                : partitions
+                        .admit(inTransaction, claims)
+                        .flatMap(admitted -> admitted.claims().isEmpty()
+                                ? Mono.just(new Taken(Set.of(), admitted.refused()))
+                                : claim(claimInTransaction, inTransaction, consumer, admitted.claims(), lockTimeout)
+                                        .map(fresh -> new Taken(fresh, admitted.refused())));
     }
 
-    /** Whether {@link #claimTogetherWithBegin} can be used: not where every transaction is DEFERRABLE by default. */
-    public boolean canClaimTogetherWithBegin() {
-        return tellsTransactions;
+    /**
+     * Whether {@link #claimTogetherWithBegin} can be used: not where every transaction is DEFERRABLE by default, nor where partitions are to be
+     * looked at first.
+     */
+    public boolean canClaimTogetherWithBegin(List<NewClaim> claims) {
+        return tellsTransactions && (partitions == null || partitions.hasAll(claims));
     }
 
     /**
@@ -125,56 +158,50 @@ public final class CheckedClaimTable {
      *
      * @param connection where {@link MarkedTransaction#begin} was sent before; what that fails with is the caller's to heed
      */
-    public Mono<Set<String>> claimTogetherWithBegin(
-            Connection connection, String consumer, Collection<String> ids, Duration lockTimeout) {
-        return Mono.defer(
-                () -> claim(withoutFingerprints.behindBegin, connection, consumer, canonical(ids), null, lockTimeout));
+    public Mono<Taken> claimTogetherWithBegin(
+            Connection connection, String consumer, List<NewClaim> claims, Duration lockTimeout) {
+        return claim(claimBehindBegin, connection, consumer, claims, lockTimeout)
+                .map(fresh -> new Taken(fresh, Map.of()));
     }
 
     /**
-     * The same as {@link #claim(Connection, String, Collection, Duration)}, with fingerprints; the table has a column for them.
-     *
-     * @param fingerprints by id; null where there is none
-     */
-    public Mono<Set<String>> claim(
-            Connection inTransaction, String consumer, Map<String, @Nullable Long> fingerprints, Duration lockTimeout) {
-        return claim(withFingerprints.inTransaction, inTransaction, consumer, fingerprints, lockTimeout);
-    }
-
-    /** The same, behind BEGIN, as {@link #claimTogetherWithBegin(Connection, String, Collection, Duration)}. */
-    public Mono<Set<String>> claimTogetherWithBegin(
-            Connection connection, String consumer, Map<String, @Nullable Long> fingerprints, Duration lockTimeout) {
-        return claim(withFingerprints.behindBegin, connection, consumer, fingerprints, lockTimeout);
-    }
-
-    /**
-     * Which of these ids, which were not fresh, are claimed with another fingerprint. One that is null, here or there, equals any.
+     * The ids of these, which were not fresh, that are claimed with another fingerprint. One that is null, here or there, equals any.
      *
      * @param inTransaction the transaction in which they were claimed in vain
      */
-    public Mono<Set<String>> conflicting(
-            Connection inTransaction, String consumer, Map<String, @Nullable Long> fingerprints) {
-        List<String> asked = fingerprints.keySet().stream()
-                .filter(id -> fingerprints.get(id) != null)
-                .toList();
-        if (asked.isEmpty()) {
+    public Mono<Set<String>> conflicting(Connection inTransaction, String consumer, List<NewClaim> claims) {
+        List<NewClaim> asked =
+                claims.stream().filter(claim -> claim.fingerprint() != null).toList();
+        if (asked.isEmpty() || !table.hasFingerprints()) {
             return Mono.just(Set.of());
         }
-        String[] ids = asked.stream().map(this::storable).distinct().toArray(String[]::new);
-        Object[] values = hasOneColumnKey() ? new Object[] {ids} : new Object[] {ids, consumer};
+        List<Object> values = new ArrayList<>();
+        values.add(asked.stream().map(claim -> storable(claim.id())).distinct().toArray(String[]::new));
+        if (!hasOneColumnKey()) {
+            values.add(consumer);
+        }
+        Buckets buckets = table.buckets();
+        if (buckets != null) {
+            LongSummaryStatistics seconds = asked.stream()
+                    .mapToLong(claim -> time(claim).getEpochSecond())
+                    .summaryStatistics();
+            values.add(buckets.width().literal(Instant.ofEpochSecond(seconds.getMin())));
+            values.add(buckets.width().literal(Instant.ofEpochSecond(seconds.getMax())));
+        }
         return Queries.rows(
                         inTransaction,
                         ClaimTableSql.fingerprints(table, keyType),
                         row -> Map.entry(
                                 Objects.requireNonNull(row.get(0, String.class)),
                                 Objects.requireNonNull(row.get(1, Long.class))),
-                        values)
+                        values.toArray())
                 .collectMap(Map.Entry::getKey, Map.Entry::getValue)
                 .map(stored -> asked.stream()
-                        .filter(id -> {
-                            Long of = stored.get(storable(id));
-                            return of != null && !of.equals(fingerprints.get(id));
+                        .filter(claim -> {
+                            Long of = stored.get(storable(claim.id()));
+                            return of != null && !of.equals(claim.fingerprint());
                         })
+                        .map(NewClaim::id)
                         .collect(Collectors.toUnmodifiableSet()));
     }
 
@@ -189,52 +216,48 @@ public final class CheckedClaimTable {
     }
 
     private Mono<Set<String>> claim(
-            String sql,
-            Connection connection,
-            String consumer,
-            Map<String, @Nullable Long> fingerprints,
-            Duration lockTimeout) {
+            String sql, Connection connection, String consumer, List<NewClaim> claims, Duration lockTimeout) {
         return Mono.defer(() -> {
-            Map<String, String> idByCanonical = canonical(fingerprints.keySet());
-            @Nullable
-            Long[] inOrder =
-                    idByCanonical.values().stream().map(fingerprints::get).toArray(Long[]::new);
-            return claim(sql, connection, consumer, idByCanonical, inOrder, lockTimeout);
+            Map<String, NewClaim> byCanonical = canonical(claims);
+            Statement statement = connection
+                    .createStatement(sql)
+                    .bind(0, byCanonical.keySet().toArray(String[]::new))
+                    .bind(1, Long.toString(lockTimeout.toMillis()));
+            int parameters = 2;
+            if (!hasOneColumnKey()) {
+                statement.bind(parameters++, consumer);
+            }
+            if (table.hasFingerprints()) {
+                statement.bind(parameters++, fingerprints(byCanonical.values()));
+            }
+            Buckets buckets = table.buckets();
+            if (buckets != null) {
+                statement.bind(
+                        parameters,
+                        byCanonical.values().stream()
+                                .map(claim -> buckets.width().literal(time(claim)))
+                                .toArray(String[]::new));
+            }
+            return Flux.from(statement.execute())
+                    .concatMap(result -> result.map((row, metadata) -> fresh(row, byCanonical)), 0)
+                    .single()
+                    .onErrorMap(this::isMissingPartition, this::missingPartition);
         });
     }
 
-    private Mono<Set<String>> claim(
-            String sql,
-            Connection connection,
-            String consumer,
-            Map<String, String> idByCanonical,
-            @Nullable Long @Nullable [] fingerprints,
-            Duration lockTimeout) {
-        Statement statement = connection
-                .createStatement(sql)
-                .bind(0, ids(idByCanonical))
-                .bind(1, Long.toString(lockTimeout.toMillis()));
-        if (!hasOneColumnKey()) {
-            statement.bind(2, consumer);
-        }
-        if (fingerprints != null) {
-            statement.bind(hasOneColumnKey() ? 2 : 3, fingerprints);
-        }
-        return Flux.from(statement.execute())
-                .concatMap(result -> result.map((row, metadata) -> fresh(row, idByCanonical)), 0)
-                .single()
-                .onErrorMap(this::isMissingPartition, error -> new MissingPartitionException(table, error));
+    private static @Nullable Long[] fingerprints(Collection<NewClaim> claims) {
+        return claims.stream().map(NewClaim::fingerprint).toArray(Long[]::new);
     }
 
-    private static String[] ids(Map<String, String> idByCanonical) {
-        return idByCanonical.keySet().toArray(String[]::new);
+    private static Instant time(NewClaim claim) {
+        return Objects.requireNonNull(claim.time(), "a claim in a partitioned table needs a time");
     }
 
-    /** The ids by what is stored of them, in the order of that: one for all who claim. */
-    private Map<String, String> canonical(Collection<String> ids) {
-        Map<String, String> idByCanonical = new TreeMap<>();
-        ids.forEach(id -> idByCanonical.putIfAbsent(storable(id), id));
-        return idByCanonical;
+    /** By what is stored of the ids, in the order of that: one for all who claim. */
+    private Map<String, NewClaim> canonical(List<NewClaim> claims) {
+        Map<String, NewClaim> byCanonical = new TreeMap<>();
+        claims.forEach(claim -> byCanonical.putIfAbsent(storable(claim.id()), claim));
+        return byCanonical;
     }
 
     /** PostgreSQL refuses what is too long for a column, except for blanks, which it cuts without an error. */
@@ -252,21 +275,30 @@ public final class CheckedClaimTable {
         return text.codePointCount(0, text.length());
     }
 
-    private static Set<String> fresh(Row row, Map<String, String> idByCanonical) {
+    private static Set<String> fresh(Row row, Map<String, NewClaim> byCanonical) {
         Long count = Objects.requireNonNull(row.get(0, Long.class));
         String[] stored = row.get(1, String[].class);
         if (stored == null) {
-            return count == 0 ? Set.of() : Set.copyOf(idByCanonical.values());
+            return count == 0
+                    ? Set.of()
+                    : byCanonical.values().stream().map(NewClaim::id).collect(Collectors.toUnmodifiableSet());
         }
-        return Arrays.stream(stored).map(id -> original(id, idByCanonical)).collect(Collectors.toUnmodifiableSet());
+        return Arrays.stream(stored).map(id -> original(id, byCanonical)).collect(Collectors.toUnmodifiableSet());
     }
 
-    private static String original(String stored, Map<String, String> idByCanonical) {
-        String id = idByCanonical.get(stored);
-        if (id == null) {
+    private static String original(String stored, Map<String, NewClaim> byCanonical) {
+        NewClaim claim = byCanonical.get(stored);
+        if (claim == null) {
             throw new UnstorableIdException("the claim table stores the message id in another form than it was given");
         }
-        return id;
+        return claim.id();
+    }
+
+    private MissingPartitionException missingPartition(Throwable error) {
+        if (partitions != null) {
+            partitions.forget();
+        }
+        return new MissingPartitionException(table, error);
     }
 
     private boolean isMissingPartition(Throwable error) {

@@ -3,6 +3,7 @@ package io.onceflux.postgres;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import java.util.List;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
@@ -27,6 +28,7 @@ public final class ClaimTable {
     private final Identifier keyColumn;
     private final @Nullable Identifier processedAtColumn;
     private final @Nullable Identifier fingerprintColumn;
+    private final @Nullable Buckets buckets;
 
     private ClaimTable(
             @Nullable Identifier schema,
@@ -34,13 +36,15 @@ public final class ClaimTable {
             @Nullable Identifier consumerColumn,
             Identifier keyColumn,
             @Nullable Identifier processedAtColumn,
-            @Nullable Identifier fingerprintColumn) {
+            @Nullable Identifier fingerprintColumn,
+            @Nullable Buckets buckets) {
         this.schema = schema;
         this.table = table;
         this.consumerColumn = consumerColumn;
         this.keyColumn = keyColumn;
         this.processedAtColumn = processedAtColumn;
         this.fingerprintColumn = fingerprintColumn;
+        this.buckets = buckets;
     }
 
     /** The default table, found through the connection's search path. */
@@ -56,24 +60,26 @@ public final class ClaimTable {
                 new Identifier("consumer"),
                 new Identifier("message_key"),
                 new Identifier("processed_at"),
+                null,
                 null);
     }
 
     /** This table in a schema; without one, the connection's search path finds it. */
     public ClaimTable inSchema(String name) {
         return new ClaimTable(
-                new Identifier(name), table, consumerColumn, keyColumn, processedAtColumn, fingerprintColumn);
+                new Identifier(name), table, consumerColumn, keyColumn, processedAtColumn, fingerprintColumn, buckets);
     }
 
     /** This table with another name of the column for the consumer. */
     public ClaimTable withConsumerColumn(String name) {
-        return new ClaimTable(schema, table, new Identifier(name), keyColumn, processedAtColumn, fingerprintColumn);
+        return new ClaimTable(
+                schema, table, new Identifier(name), keyColumn, processedAtColumn, fingerprintColumn, buckets);
     }
 
     /** This table with another name of the column for the message's key. */
     public ClaimTable withKeyColumn(String name) {
         return new ClaimTable(
-                schema, table, consumerColumn, new Identifier(name), processedAtColumn, fingerprintColumn);
+                schema, table, consumerColumn, new Identifier(name), processedAtColumn, fingerprintColumn, buckets);
     }
 
     /**
@@ -81,17 +87,18 @@ public final class ClaimTable {
      * take the first one's claims for its own, and is refused where it can be seen, which is within one process.
      */
     public ClaimTable withOneColumnKey(String name) {
-        return new ClaimTable(schema, table, null, new Identifier(name), processedAtColumn, fingerprintColumn);
+        return new ClaimTable(schema, table, null, new Identifier(name), processedAtColumn, fingerprintColumn, buckets);
     }
 
     /** This table with another name of the column for the time of the claim. */
     public ClaimTable withProcessedAtColumn(String name) {
-        return new ClaimTable(schema, table, consumerColumn, keyColumn, new Identifier(name), fingerprintColumn);
+        return new ClaimTable(
+                schema, table, consumerColumn, keyColumn, new Identifier(name), fingerprintColumn, buckets);
     }
 
     /** This table without a column for the time of the claim. Old claims can then not be found and removed. */
     public ClaimTable withoutProcessedAt() {
-        return new ClaimTable(schema, table, consumerColumn, keyColumn, null, fingerprintColumn);
+        return new ClaimTable(schema, table, consumerColumn, keyColumn, null, fingerprintColumn, buckets);
     }
 
     /**
@@ -99,7 +106,8 @@ public final class ClaimTable {
      * that are made without one have null. Default: none.
      */
     public ClaimTable withFingerprintColumn(String name) {
-        return new ClaimTable(schema, table, consumerColumn, keyColumn, processedAtColumn, new Identifier(name));
+        return new ClaimTable(
+                schema, table, consumerColumn, keyColumn, processedAtColumn, new Identifier(name), buckets);
     }
 
     /** Whether there is a column for fingerprints. */
@@ -107,7 +115,32 @@ public final class ClaimTable {
         return fingerprintColumn != null;
     }
 
-    /** SQL that creates the table if it is not there; may be run again, or copied into a Flyway or Liquibase migration. */
+    /**
+     * This table with partitions. Its primary key has the bucket too; what makes a claim unique all the same is that each delivery of a
+     * message has the same bucket. The consumer says where a message's time is ({@code ConsumerBuilder.bucketedBy}), and {@code Retention}
+     * makes partitions ahead and drops old ones. Default: none.
+     */
+    public ClaimTable partitionedBy(Buckets dailyOrHourly) {
+        return new ClaimTable(
+                schema, table, consumerColumn, keyColumn, processedAtColumn, fingerprintColumn, dailyOrHourly);
+    }
+
+    /** Whether there is a column for the time of a claim. */
+    public boolean hasTime() {
+        return processedAtColumn != null;
+    }
+
+    /** Whether there is a column for the consumer. */
+    public boolean hasConsumer() {
+        return consumerColumn != null;
+    }
+
+    /** Whether it is partitioned by buckets. */
+    public boolean hasBuckets() {
+        return buckets != null;
+    }
+
+    /** SQL that creates the table if it is not there, without a partition; may be run again, or copied into a Flyway or Liquibase migration. */
     public String createSql() {
         return ClaimTableSql.createText(this);
     }
@@ -164,9 +197,16 @@ public final class ClaimTable {
         return fingerprintColumn;
     }
 
+    @Nullable
+    Buckets buckets() {
+        return buckets;
+    }
+
     /** The columns that must be unique together. */
     List<Identifier> keyColumns() {
-        return consumerColumn == null ? List.of(keyColumn) : List.of(consumerColumn, keyColumn);
+        return Stream.of(consumerColumn, keyColumn, buckets == null ? null : buckets.column())
+                .flatMap(Stream::ofNullable)
+                .toList();
     }
 
     String quotedName() {

@@ -5,6 +5,7 @@ import io.r2dbc.spi.Row;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import reactor.core.publisher.Mono;
@@ -51,12 +52,24 @@ final class ClaimTableCheck {
                                     Queries.rows(connection, COLUMNS, Column::read, found.oid)
                                             .collectList(),
                                     UniqueIndex.of(connection, found.oid),
-                                    Server.warnings(connection))
-                            .map(found3 -> fit(found, found3.getT1(), found3.getT2(), found3.getT3()));
+                                    Server.warnings(connection),
+                                    partitions(connection))
+                            .map(all -> fit(found, all.getT1(), all.getT2(), all.getT3(), all.getT4()));
                 });
     }
 
-    private CheckedClaimTable fit(Found found, List<Column> columns, List<UniqueIndex> indexes, List<String> ofServer) {
+    private Mono<Optional<ClaimPartitions.Found>> partitions(Connection connection) {
+        return table.hasBuckets()
+                ? new ClaimPartitions(table).look(connection).map(Optional::of)
+                : Mono.just(Optional.empty());
+    }
+
+    private CheckedClaimTable fit(
+            Found found,
+            List<Column> columns,
+            List<UniqueIndex> indexes,
+            List<String> ofServer,
+            Optional<ClaimPartitions.Found> partitions) {
         Identifier consumer = table.consumerColumn();
         if (consumer != null) {
             requireText(columns, consumer);
@@ -71,17 +84,22 @@ final class ClaimTableCheck {
             column(columns, processedAt);
         }
         requireFingerprint(columns);
+        partitions.ifPresent(those -> requireBuckets(columns, those));
         requireNoOtherValues(columns);
         UniqueIndex.require(indexes, table.keyColumns(), table.toString(), table.quotedName());
         // With its schema: an effect may change the search path, and the change stays on the pooled connection.
+        ClaimTable withSchema = table.inSchema(found.schema);
         return new CheckedClaimTable(
-                table.inSchema(found.schema),
+                withSchema,
                 keyType,
+                partitions
+                        .map(those -> new PartitionRange(withSchema, Objects.requireNonNull(table.buckets()), those))
+                        .orElse(null),
                 key.length(),
                 consumer == null ? Integer.MAX_VALUE : column(columns, consumer).length(),
                 found.identity,
                 found.defaultDeferrable.equals("off"),
-                warnings(ofServer, key));
+                warnings(ofServer, key, partitions));
     }
 
     private Column column(List<Column> columns, Identifier name) {
@@ -99,6 +117,26 @@ final class ClaimTableCheck {
             throw unfit(
                     "Column %s of table %s has type %s, which does not compare ids byte by byte; use text, varchar%s."
                             .formatted(name, table, column.type, name.equals(table.keyColumn()) ? " or uuid" : ""));
+        }
+    }
+
+    private void requireBuckets(List<Column> columns, ClaimPartitions.Found partitions) {
+        Buckets buckets = Objects.requireNonNull(table.buckets());
+        Column column = column(columns, buckets.column());
+        if (!column.type.equals(buckets.width().fullType())) {
+            throw unfit("Column %s of table %s has type %s, but %s needs %s."
+                    .formatted(
+                            buckets.column(),
+                            table,
+                            column.type,
+                            buckets,
+                            buckets.width().fullType()));
+        }
+        new ClaimPartitions(table).requireFit(partitions);
+        if (partitions.to() == null) {
+            throw unfit(
+                    "Table %s has no partition yet. Let its Retention run once before the consumer starts, or every claim would wait."
+                            .formatted(table));
         }
     }
 
@@ -138,13 +176,18 @@ final class ClaimTableCheck {
         }
     }
 
-    private List<String> warnings(List<String> ofServer, Column key) {
+    private List<String> warnings(List<String> ofServer, Column key, Optional<ClaimPartitions.Found> partitions) {
         List<String> warnings = new ArrayList<>(ofServer);
         int length = key.length();
         if (length < LONGEST_ID) {
             warnings.add("column %s of table %s holds %d characters: messages with a longer id become dead letters."
                     .formatted(table.keyColumn(), table, length));
         }
+        partitions
+                .filter(those -> those.endsBefore(those.now()))
+                .ifPresent(those -> warnings.add(
+                        "table %s has no partition for now, the last one ends at %s: claims wait until its Retention has made one."
+                                .formatted(table, those.to())));
         return warnings;
     }
 

@@ -3,7 +3,6 @@ package io.onceflux.postgres;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /** The statements that make and fill a claim table. */
 final class ClaimTableSql {
@@ -26,45 +25,69 @@ final class ClaimTableSql {
         if (fingerprint != null) {
             sql.append("    ").append(fingerprint.quoted()).append(" bigint,\n");
         }
+        Buckets buckets = table.buckets();
+        if (buckets != null) {
+            sql.append("    %s %s NOT NULL,\n"
+                    .formatted(buckets.column().quoted(), buckets.width().sqlType()));
+        }
         return sql.append("    PRIMARY KEY (")
                 .append(Identifier.quotedList(table.keyColumns()))
-                .append(")\n);\n")
+                .append(")\n)")
+                .append(
+                        buckets == null
+                                ? ""
+                                : " PARTITION BY RANGE (" + buckets.column().quoted() + ")")
+                .append(";\n")
                 .toString();
     }
 
     /**
-     * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds,
-     * {@code $3} the consumer, if it has a column; the next one the array of fingerprints, if they are claimed with. The first common table
-     * expression sets the timeout before the first row is inserted.
+     * One statement for any number of ids. {@code $1} is the array of ids, {@code $2} the lock timeout in milliseconds; then come the consumer,
+     * the array of fingerprints, and that of buckets, if they have a column. The first common table expression sets the timeout before the
+     * first row is inserted.
      *
      * <p>The answer is one row, because each costs the client as much as a claim does the server: how many ids were fresh, and which; but
      * null instead of all of them.
      */
-    static String claim(ClaimTable table, KeyType type, boolean withFingerprints) {
-        return claim(table, type, withFingerprints, "$2");
+    static String claim(ClaimTable table, KeyType type) {
+        return claim(table, type, "$2");
     }
 
     /** The same, but failing outside of a {@link MarkedTransaction}, as what stands for the timeout there is none. */
-    static String claimIfMarked(ClaimTable table, KeyType type, boolean withFingerprints) {
-        return claim(table, type, withFingerprints, MarkedTransaction.ifUnderWay("$2"));
+    static String claimIfMarked(ClaimTable table, KeyType type) {
+        return claim(table, type, MarkedTransaction.ifUnderWay("$2"));
     }
 
-    private static String claim(ClaimTable table, KeyType type, boolean withFingerprints, String lockTimeout) {
+    private static String claim(ClaimTable table, KeyType type, String lockTimeout) {
         Map<Identifier, String> values = new LinkedHashMap<>();
-        put(values, table.consumerColumn(), "$3");
-        put(values, table.keyColumn(), "CAST(ids.id AS %s)".formatted(type.sqlName()));
-        put(values, table.processedAtColumn(), "now()");
-        String ids = "unnest($1::text[]) AS ids (id)";
-        if (withFingerprints) {
-            put(values, table.fingerprintColumn(), "ids.fingerprint");
-            ids = "unnest($1::text[], $%d::bigint[]) AS ids (id, fingerprint)"
-                    .formatted(table.consumerColumn() == null ? 3 : 4);
+        int parameters = 2;
+        if (table.consumerColumn() != null) {
+            values.put(table.consumerColumn(), "$" + ++parameters);
+        }
+        values.put(table.keyColumn(), "CAST(ids.id AS %s)".formatted(type.sqlName()));
+        if (table.processedAtColumn() != null) {
+            values.put(table.processedAtColumn(), "now()");
+        }
+        String arrays = "$1::text[]";
+        String columns = "id";
+        if (table.fingerprintColumn() != null) {
+            values.put(table.fingerprintColumn(), "ids.fingerprint");
+            arrays += ", $%d::bigint[]".formatted(++parameters);
+            columns += ", fingerprint";
+        }
+        Buckets buckets = table.buckets();
+        if (buckets != null) {
+            values.put(
+                    buckets.column(),
+                    "CAST(ids.bucket AS %s)".formatted(buckets.width().sqlType()));
+            arrays += ", $%d::text[]".formatted(++parameters);
+            columns += ", bucket";
         }
         return """
                 WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true)),
                 fresh AS (
                     INSERT INTO %s (%s)
-                    SELECT %s FROM bounded, %s
+                    SELECT %s FROM bounded, unnest(%s) AS ids (%s)
                     ON CONFLICT (%s) DO NOTHING
                     RETURNING CAST(%s AS text) AS id
                 )
@@ -73,30 +96,40 @@ final class ClaimTableSql {
                         table.quotedName(),
                         Identifier.quotedList(values.keySet()),
                         String.join(", ", values.values()),
-                        ids,
+                        arrays,
+                        columns,
                         Identifier.quotedList(table.keyColumns()),
                         table.keyColumn().quoted());
     }
 
-    private static void put(Map<Identifier, String> values, @Nullable Identifier column, String value) {
-        if (column != null) {
-            values.put(column, value);
-        }
-    }
-
-    /** The fingerprints that are kept for ids: {@code $1} the array of ids, {@code $2} the consumer. */
+    /**
+     * The fingerprints that are kept for ids: {@code $1} the array of ids; then come the consumer, and the first and the last bucket, if they
+     * have a column.
+     */
     static String fingerprints(ClaimTable table, KeyType type) {
-        Identifier consumer = table.consumerColumn();
+        Identifier fingerprint =
+                Objects.requireNonNull(table.fingerprintColumn(), "the table has no column for fingerprints");
+        StringBuilder where = new StringBuilder();
+        int parameters = 1;
+        if (table.consumerColumn() != null) {
+            where.append("%s = $%d AND ".formatted(table.consumerColumn().quoted(), ++parameters));
+        }
+        Buckets buckets = table.buckets();
+        if (buckets != null) {
+            where.append("%s BETWEEN CAST($%d::text AS %3$s) AND CAST($%d::text AS %3$s) AND "
+                    .replace("%3$s", buckets.width().sqlType())
+                    .formatted(buckets.column().quoted(), parameters + 1, parameters + 2));
+        }
         return """
                 SELECT CAST(%s AS text), %s FROM %s
                 WHERE %s%s = ANY (CAST($1::text[] AS %s[])) AND %s IS NOT NULL""".formatted(
                         table.keyColumn().quoted(),
-                        required(table.fingerprintColumn()).quoted(),
+                        fingerprint.quoted(),
                         table.quotedName(),
-                        consumer == null ? "" : consumer.quoted() + " = $2 AND ",
+                        where,
                         table.keyColumn().quoted(),
                         type.sqlName(),
-                        required(table.fingerprintColumn()).quoted());
+                        fingerprint.quoted());
     }
 
     /** Whether there is a claim; {@code $1} is the consumer, if it has a column. */
@@ -104,9 +137,5 @@ final class ClaimTableSql {
         Identifier consumer = table.consumerColumn();
         return "SELECT EXISTS (SELECT FROM %s%s)"
                 .formatted(table.quotedName(), consumer == null ? "" : " WHERE " + consumer.quoted() + " = $1");
-    }
-
-    private static Identifier required(@Nullable Identifier column) {
-        return Objects.requireNonNull(column, "the table has no column for fingerprints");
     }
 }

@@ -79,33 +79,34 @@ public final class OffsetFence implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
         return Mono.defer(() -> {
-            Map<Partition, List<Claimed>> byPartition = new HashMap<>();
-            for (MessageKey key : keys) {
+            Map<Partition, List<At>> byPartition = new HashMap<>();
+            for (Claim claim : claims) {
+                MessageKey key = claim.key();
                 Position position = Position.ofId(key.id());
                 byPartition
                         .computeIfAbsent(partitionOf(position), none -> new ArrayList<>())
-                        .add(new Claimed(position.offset(), key));
+                        .add(new At(position.offset(), key));
             }
             List<Step> steps = byPartition.entrySet().stream()
                     .map(entry -> step(entry.getKey(), entry.getValue()))
                     .toList();
-            return usable().move(inTransaction, keys.get(0).consumer(), steps, lockTimeout)
-                    .map(places -> fresh(places, byPartition));
+            return usable().move(inTransaction, claims.get(0).key().consumer(), steps, lockTimeout)
+                    .map(places -> new Claimed(fresh(places, byPartition)));
         });
     }
 
     /** A message of a partition that is claimed. */
-    private record Claimed(long offset, MessageKey key) {}
+    private record At(long offset, MessageKey key) {}
 
-    private static Step step(Partition partition, List<Claimed> claimed) {
-        long first = claimed.stream().mapToLong(Claimed::offset).min().orElseThrow();
-        long last = claimed.stream().mapToLong(Claimed::offset).max().orElseThrow();
+    private static Step step(Partition partition, List<At> claimed) {
+        long first = claimed.stream().mapToLong(At::offset).min().orElseThrow();
+        long last = claimed.stream().mapToLong(At::offset).max().orElseThrow();
         return new Step(partition, first, last + 1);
     }
 
-    private static Set<MessageKey> fresh(List<Place> places, Map<Partition, List<Claimed>> byPartition) {
+    private static Set<MessageKey> fresh(List<Place> places, Map<Partition, List<At>> byPartition) {
         Set<MessageKey> fresh = new HashSet<>();
         for (Place before : places) {
             byPartition.getOrDefault(before.partition(), List.of()).stream()

@@ -12,7 +12,6 @@ import com.rabbitmq.client.TrafficListener;
 import io.onceflux.Claims;
 import io.onceflux.Database;
 import io.onceflux.InvalidSetupException;
-import io.onceflux.MessageKey;
 import io.onceflux.Order;
 import io.onceflux.PermanentFailure;
 import io.onceflux.services.RabbitService;
@@ -331,9 +330,9 @@ class RefusesBadSetupTest {
             }
 
             @Override
-            public Mono<Set<MessageKey>> claim(
-                    io.r2dbc.spi.Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-                return Mono.just(Set.copyOf(keys));
+            public Mono<Claimed> claim(
+                    io.r2dbc.spi.Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+                return Mono.just(new Claimed(Set.of()));
             }
 
             @Override

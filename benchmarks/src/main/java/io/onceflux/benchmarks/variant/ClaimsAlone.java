@@ -1,6 +1,7 @@
 package io.onceflux.benchmarks.variant;
 
 import io.onceflux.Claims;
+import io.onceflux.Claims.Claim;
 import io.onceflux.MessageKey;
 import io.onceflux.benchmarks.scenario.Books;
 import io.onceflux.benchmarks.scenario.Site;
@@ -53,14 +54,16 @@ final class ClaimsAlone implements Variant {
 
     private Mono<Integer> transaction(Connection connection) {
         return Mono.from(connection.beginTransaction())
-                .then(Mono.defer(() -> claims.claim(connection, keys(), LIMIT)))
-                .flatMap(fresh -> Mono.from(connection.commitTransaction()).thenReturn(fresh.size()));
+                .then(Mono.defer(() -> claims.claim(connection, wanted(), LIMIT)))
+                .flatMap(claimed -> Mono.from(connection.commitTransaction())
+                        .thenReturn(claimed.fresh().size()));
     }
 
-    private List<MessageKey> keys() {
+    private List<Claim> wanted() {
         ThreadLocalRandom random = ThreadLocalRandom.current();
         return IntStream.range(0, what.batch())
-                .mapToObj(i -> new MessageKey(CONSUMER, new UUID(random.nextLong(), random.nextLong()).toString()))
+                .mapToObj(i ->
+                        new Claim(new MessageKey(CONSUMER, new UUID(random.nextLong(), random.nextLong()).toString())))
                 .toList();
     }
 

@@ -33,17 +33,18 @@ final class MemoryClaims implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        return Mono.fromSupplier(() -> freshOf(keys)).subscribeOn(eventLoops);
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+        return Mono.fromSupplier(() -> new Claimed(freshOf(claims))).subscribeOn(eventLoops);
     }
 
-    private Set<MessageKey> freshOf(List<MessageKey> keys) {
-        if (keys.size() == 1) {
-            MessageKey key = keys.get(0);
+    private Set<MessageKey> freshOf(List<Claim> claims) {
+        if (claims.size() == 1) {
+            MessageKey key = claims.get(0).key();
             return isFresh(key) ? Set.of(key) : Set.of();
         }
-        Set<MessageKey> fresh = new HashSet<>(keys.size() * 2);
-        for (MessageKey key : keys) {
+        Set<MessageKey> fresh = new HashSet<>(claims.size() * 2);
+        for (Claim claim : claims) {
+            MessageKey key = claim.key();
             if (isFresh(key)) {
                 fresh.add(key);
             }

@@ -1,11 +1,10 @@
 package io.onceflux.benchmarks.variant;
 
 import io.onceflux.Claims;
-import io.onceflux.MessageKey;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
+import java.util.stream.Collectors;
 import reactor.core.publisher.Mono;
 
 /** Takes every message for a fresh one: what is left of a consumer without the claim. */
@@ -17,8 +16,8 @@ final class NoClaims implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        return Mono.just(Set.copyOf(keys));
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+        return Mono.just(new Claimed(claims.stream().map(Claim::key).collect(Collectors.toUnmodifiableSet())));
     }
 
     @Override

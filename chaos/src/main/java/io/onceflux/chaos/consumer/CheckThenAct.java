@@ -1,11 +1,9 @@
 package io.onceflux.chaos.consumer;
 
 import io.onceflux.Claims;
-import io.onceflux.MessageKey;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
 import java.util.stream.Collectors;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -19,16 +17,17 @@ final class CheckThenAct implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        String[] ids = keys.stream().map(MessageKey::id).toArray(String[]::new);
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+        String[] ids = claims.stream().map(claim -> claim.key().id()).toArray(String[]::new);
         return Flux.from(inTransaction
                         .createStatement("SELECT DISTINCT message_id FROM ledger WHERE message_id = ANY($1)")
                         .bind(0, ids)
                         .execute())
                 .concatMap(result -> result.map(row -> row.get(0, String.class)))
                 .collect(Collectors.toSet())
-                .map(credited -> keys.stream()
+                .map(credited -> new Claimed(claims.stream()
+                        .map(Claim::key)
                         .filter(key -> !credited.contains(key.id()))
-                        .collect(Collectors.toSet()));
+                        .collect(Collectors.toSet())));
     }
 }

@@ -1,12 +1,10 @@
 package io.onceflux.chaos.consumer;
 
 import io.onceflux.Claims;
-import io.onceflux.MessageKey;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
 import reactor.core.publisher.Mono;
 
 /** Wrong on purpose: claims on a connection of its own, so that the claim commits without the effect. */
@@ -26,8 +24,8 @@ final class ClaimsAlone implements Claims {
     }
 
     @Override
-    public Mono<Set<MessageKey>> claim(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
+    public Mono<Claimed> claim(Connection inTransaction, List<Claim> wanted, Duration lockTimeout) {
         return Mono.usingWhen(
-                beside.create(), connection -> claims.claim(connection, keys, lockTimeout), Connection::close);
+                beside.create(), connection -> claims.claim(connection, wanted, lockTimeout), Connection::close);
     }
 }
