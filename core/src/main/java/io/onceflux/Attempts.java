@@ -30,12 +30,14 @@ final class Attempts<T> {
     private final BooleanSupplier snapshotIsolation;
     private final Lifecycle lifecycle;
     private final boolean claimsAreKept;
+    private final boolean claimsFollowSource;
     private final Admission admission;
     private final @Nullable RecentKeys recentKeys;
 
     /**
      * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
      *     effect runs, and decides by itself
+     * @param claimsFollowSource whether a claim can tell of a message that was given up, too
      */
     Attempts(
             ProcessOnce<T> processOnce,
@@ -45,6 +47,7 @@ final class Attempts<T> {
             BooleanSupplier snapshotIsolation,
             Lifecycle lifecycle,
             boolean claimsAreKept,
+            boolean claimsFollowSource,
             Admission admission,
             @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
@@ -55,6 +58,7 @@ final class Attempts<T> {
         this.snapshotIsolation = snapshotIsolation;
         this.lifecycle = lifecycle;
         this.claimsAreKept = claimsAreKept;
+        this.claimsFollowSource = claimsFollowSource;
         this.admission = admission;
         this.recentKeys = recentKeys;
     }
@@ -173,7 +177,7 @@ final class Attempts<T> {
         Message<T> first = before.messages().get(0);
         Throwable unusable = first.unusable();
         if (unusable != null) {
-            return afterFailure(work, before, null, budget, new UnusableMessageException(unusable));
+            return unusable(work, before, first, budget, unusable);
         }
         List<Refused<T>> refused = refused(before);
         if (!refused.isEmpty()) {
@@ -193,6 +197,18 @@ final class Attempts<T> {
                         part.messages(), timeLimit(budget), budget == null ? () -> true : budget::commits, culprit::set)
                 .map(outcomes -> committed(work, part, withAttempts(outcomes, part.attempts())))
                 .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
+    }
+
+    /** One that comes again, and was given up before, is a duplicate where the source's order says so. */
+    private Mono<List<Handled<T>>> unusable(
+            Worklist<T> work, Part<T> part, Message<T> message, @Nullable Budget budget, Throwable why) {
+        Mono<Boolean> isDone =
+                claimsFollowSource && message.key() != null ? processOnce.isDone(message) : Mono.just(false);
+        return isDone.map(done -> done
+                        ? Mono.fromSupplier(() -> duplicates(work, part, List.of(message)))
+                        : afterFailure(work, part, null, budget, new UnusableMessageException(why)))
+                .onErrorResume(error -> Mono.just(afterFailure(work, part, null, budget, error)))
+                .flatMap(handled -> handled);
     }
 
     private record Refused<T>(Message<T> message, PermanentFailure why) {}

@@ -104,6 +104,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 startupCheck::snapshotIsolation,
                 lifecycle,
                 claims.areKept(),
+                claims.followSource(),
                 admission,
                 recentKeys);
     }

@@ -74,6 +74,17 @@ final class ProcessOnce<T> {
                 }));
     }
 
+    /** Whether a message that cannot be applied was done before, as what follows a source knows. Claims nothing. */
+    Mono<Boolean> isDone(Message<T> message) {
+        AtomicBoolean fresh = new AtomicBoolean();
+        return transactions
+                .inRolledBackTransaction(connection -> claims.claim(connection, List.of(message.claim()), lockTimeout)
+                        .doOnNext(claimed -> fresh.set(claimed.fresh().contains(message.requireKey())))
+                        .then())
+                .onErrorMap(this::claimFailed)
+                .then(Mono.fromSupplier(() -> !fresh.get()));
+    }
+
     private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
         return claims.claim(connection, messages.stream().map(Message::claim).toList(), lockTimeout);
     }

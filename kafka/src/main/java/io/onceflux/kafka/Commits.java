@@ -79,24 +79,32 @@ final class Commits {
         return true;
     }
 
-    /** Blocks for some seconds at most. What cannot be committed is delivered again, and is then a duplicate. */
-    void now(Collection<Assignment> partitions) {
+    /**
+     * Blocks for some seconds at most. What cannot be committed is delivered again, and is then a duplicate.
+     *
+     * @return false where a rebalance is in the way, and nothing is committed until it is over
+     */
+    boolean now(Collection<Assignment> partitions) {
         Map<TopicPartition, OffsetAndMetadata> due = due(partitions, false);
         if (due.isEmpty()) {
-            return;
+            return true;
         }
         for (int wakeups = 0; wakeups < WAKEUPS; wakeups++) {
             try {
                 client.commitSync(due, SYNC_LIMIT);
                 note(due);
-                return;
+                return true;
             } catch (WakeupException e) { // Somebody asked for more messages meanwhile.
                 log.trace("woken", e);
+            } catch (RebalanceInProgressException e) {
+                log.debug("a rebalance is in the way of a commit", e);
+                return false;
             } catch (RuntimeException e) {
                 log.warn("offsets could not be committed, so their messages come again: {}", Refusals.wordsOf(e));
-                return;
+                return true;
             }
         }
+        return true;
     }
 
     private Map<TopicPartition, OffsetAndMetadata> due(Collection<Assignment> partitions, boolean also) {

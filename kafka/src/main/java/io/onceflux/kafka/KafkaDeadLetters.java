@@ -92,7 +92,7 @@ public final class KafkaDeadLetters implements DeadLetters {
                                 .onErrorMap(error -> Refusals.explained(options, error)),
                         work,
                         topics -> closed(topics, thread)),
-                Scheduler::disposeGracefully);
+                BrokerThread::end);
     }
 
     private List<String> topics() {

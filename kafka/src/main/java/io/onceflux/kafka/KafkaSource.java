@@ -188,9 +188,9 @@ final class KafkaSource implements Watcher {
                 .then(within(
                         THREADS_LIMIT,
                         Mono.when(
-                                broker.disposeGracefully(),
-                                emitting.disposeGracefully(),
-                                deadLetters.thread().disposeGracefully())))
+                                BrokerThread.end(broker),
+                                BrokerThread.end(emitting),
+                                BrokerThread.end(deadLetters.thread()))))
                 .then(Mono.fromRunnable(() -> {
                     broker.dispose();
                     emitting.dispose();

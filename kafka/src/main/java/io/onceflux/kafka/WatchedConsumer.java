@@ -33,6 +33,9 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
 
     private static final Duration ANSWER_LIMIT = Duration.ofSeconds(5);
 
+    /** With the time that closing takes it is within that which the source gives to all of it. */
+    private static final Duration REBALANCE_LIMIT = Duration.ofSeconds(5);
+
     private final Assignments assignments;
     private final KafkaOptions options;
     private final long maxDeferred;
@@ -42,6 +45,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private final Set<TopicPartition> pausedByReceiver = new HashSet<>();
     private Set<TopicPartition> pausedHere = Set.of();
     private boolean joined;
+    private boolean closing;
 
     /** Whether all records before the client's positions have been noted. */
     private boolean isPositionSeen = true;
@@ -182,13 +186,30 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     @Override
     public void close(Duration timeout) {
         try {
+            closing = true;
             assignments.cut();
-            commits.now(assignments.all());
+            assignments.endIntake();
+            if (!commits.now(assignments.all())) {
+                commitBehindRebalance();
+            }
             assignments.end(List.copyOf(assignments.all()));
             super.close(timeout);
         } finally {
             closed.emitEmpty((signal, result) -> false); // Closing may be tried again.
         }
+    }
+
+    /** The client commits nothing between joining again and being told its partitions, which comes by polling. */
+    private void commitBehindRebalance() {
+        long deadline = System.nanoTime() + REBALANCE_LIMIT.toNanos();
+        do {
+            try {
+                holdBack();
+                isPositionSeen &= super.poll(Duration.ofMillis(50)).isEmpty();
+            } catch (WakeupException e) { // Before anything was fetched.
+                log.trace("woken", e);
+            }
+        } while (!commits.now(assignments.all()) && System.nanoTime() - deadline < 0);
     }
 
     private void giveAway(Collection<TopicPartition> partitions) {
@@ -242,9 +263,11 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
             assignments.end(assignments.of(partitions));
             forgetPauses(partitions);
             joined = false;
-            watcher.lost(
-                    "the group went on without this consumer, and its partitions " + partitions + " are lost",
-                    Duration.ZERO);
+            if (!closing) {
+                watcher.lost(
+                        "the group went on without this consumer, and its partitions " + partitions + " are lost",
+                        Duration.ZERO);
+            }
             receiver.onPartitionsRevoked(partitions);
         }
     }

@@ -90,6 +90,19 @@ class KafkaDeadLettersTest {
         });
     }
 
+    /** A tool that lists and ends must not wait for a thread. */
+    @Test
+    void lookingLeavesNoThreadThatKeepsTheProcessAlive() {
+        giveUp("1");
+        Set<Thread> before = Thread.getAllStackTraces().keySet();
+
+        list();
+
+        assertThat(Thread.getAllStackTraces().keySet())
+                .filteredOn(thread -> !thread.isDaemon() && !before.contains(thread))
+                .isEmpty();
+    }
+
     @Test
     void whatIsChosenIsAppliedOnceAndTheRestStays() {
         giveUp("1", "2", "3");

@@ -10,13 +10,18 @@ import io.onceflux.Outcome;
 import io.onceflux.services.PostgresService;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -92,6 +97,74 @@ class RebalanceTest {
         }
         assertThat(outcomes).containsEntry("Applied", messages.get()).doesNotContainKey("Failed");
         System.out.println("K1 " + protocol + ": " + outcomes);
+    }
+
+    /** A member that has gone silent holds up the others, for as long as its max.poll.interval.ms. */
+    @Test
+    void whoIsStoppedWhileTheGroupSharesItsPartitionsAnewCommitsWhatIsDone() {
+        broker.create(4);
+        KafkaOptions options = broker.options(Protocol.COOPERATIVE).build();
+        try (Running one = start(options, Order::apply);
+                KafkaConsumer<byte[], byte[]> silent = member(3_000)) {
+            await().until(() -> {
+                silent.poll(Duration.ofMillis(50));
+                return broker.members().stream().filter(its -> !its.isEmpty()).count() == 2;
+            });
+            try (KafkaConsumer<byte[], byte[]> joining = member(60_000)) {
+                await().until(() -> {
+                    joining.poll(Duration.ofMillis(50));
+                    return isSharingAnew();
+                });
+                List<ProducerRecord<byte[], byte[]>> records = IntStream.range(0, 200)
+                        .<ProducerRecord<byte[], byte[]>>mapToObj(n -> broker.record(n % 4, "m" + n, "key-" + n % 4))
+                        .toList();
+                broker.publishAll(records);
+                await().until(() -> database.effects() == 100);
+
+                one.stop();
+
+                assertThat(broker.committed().values().stream()
+                                .mapToLong(OffsetAndMetadata::offset)
+                                .sum())
+                        .as("of the two partitions that it had")
+                        .isEqualTo(100);
+                assertThat(one.listener.lost).isEmpty();
+            }
+        }
+    }
+
+    private boolean isSharingAnew() {
+        try {
+            return broker.admin()
+                    .describeConsumerGroups(List.of(broker.group()))
+                    .all()
+                    .get(10, TimeUnit.SECONDS)
+                    .get(broker.group())
+                    .state()
+                    .name()
+                    .equals("PREPARING_REBALANCE");
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private KafkaConsumer<byte[], byte[]> member(int maxPollInterval) {
+        Map<String, Object> settings = new HashMap<>(Protocol.COOPERATIVE.settings());
+        settings.putAll(Map.of(
+                "bootstrap.servers",
+                broker.bootstrap(),
+                "group.id",
+                broker.group(),
+                "auto.offset.reset",
+                "earliest",
+                "enable.auto.commit",
+                false,
+                "max.poll.interval.ms",
+                maxPollInterval));
+        KafkaConsumer<byte[], byte[]> member =
+                new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        member.subscribe(List.of(broker.topic()));
+        return member;
     }
 
     /** In each partition the first message is under way, and the others have its key, so they wait for it. */

@@ -43,6 +43,18 @@ final class BrokerThread {
         });
     }
 
+    /**
+     * Ends the thread once the calls that wait for it have been made. Reactor's own way to do so leaves a thread behind that keeps the
+     * process alive for ten seconds.
+     */
+    static Mono<Void> end(Scheduler thread) {
+        return call(thread, () -> {})
+                .publishOn(
+                        Schedulers.boundedElastic()) // Its own thread would be interrupted, with whoever goes on there.
+                .doFinally(end -> thread.dispose())
+                .then();
+    }
+
     private static void make(BrokerCall call, MonoSink<Void> caller, AtomicBoolean cancelled) {
         if (cancelled.get()) {
             return;

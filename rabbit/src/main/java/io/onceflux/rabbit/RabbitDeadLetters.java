@@ -97,7 +97,7 @@ public final class RabbitDeadLetters implements DeadLetters {
                                 .subscribeOn(thread),
                         work,
                         queue -> closed(queue, thread)),
-                Scheduler::disposeGracefully);
+                BrokerThread::end);
     }
 
     private static Mono<Void> closed(DeadLetterQueue queue, Scheduler thread) {

@@ -137,9 +137,7 @@ final class RabbitSource implements Generation.Watch {
         return within(DUE_LIMIT, Mono.when(due, deadLetters.close()))
                 .then(connections.close())
                 .then(within(
-                        THREADS_LIMIT,
-                        Mono.when(
-                                broker.disposeGracefully(), deadLetters.thread().disposeGracefully())))
+                        THREADS_LIMIT, Mono.when(BrokerThread.end(broker), BrokerThread.end(deadLetters.thread()))))
                 .then(Mono.fromRunnable(() -> {
                     broker.dispose();
                     deadLetters.thread().dispose();
