@@ -43,7 +43,7 @@ class ReadmeTest {
 
     private static Map<String, String> regions() throws IOException {
         Map<String, String> regions = new TreeMap<>();
-        for (String file : List.of("LoyaltyService.java", "LoyaltyApplication.java", "DeadLettersCommand.java")) {
+        for (String file : List.of("LoyaltyService.java", "LoyaltyApplication.java")) {
             Matcher region = REGION.matcher(Files.readString(EXAMPLE.resolve(file)));
             while (region.find()) {
                 regions.put(region.group(1), region.group(2).stripIndent());
