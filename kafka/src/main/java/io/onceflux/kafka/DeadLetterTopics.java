@@ -1,6 +1,7 @@
 package io.onceflux.kafka;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -11,10 +12,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
@@ -39,6 +43,7 @@ final class DeadLetterTopics {
     private final Consumer<byte[], byte[]> consumer;
     private final Map<TopicPartition, Long> ends;
     private final Map<TopicPartition, Set<Long>> givenBack = new HashMap<>();
+    private final Set<String> writable = new HashSet<>();
     private final Queue<TopicPartition> left;
     private final Queue<ConsumerRecord<byte[], byte[]>> fetched = new ArrayDeque<>();
     private @Nullable TopicPartition at;
@@ -168,14 +173,33 @@ final class DeadLetterTopics {
                     letter.record().offset());
             return false;
         }
+        ProducerRecord<byte[], byte[]> original = letter.original();
+        ProducerRecord<byte[], byte[]> mark = letter.mark();
+        requireWrite(new TreeSet<>(List.of(original.topic(), mark.topic())));
         Producer<byte[], byte[]> open = producer;
         if (open == null) {
             open = DeadLetterProducer.open(options);
             producer = open;
         }
-        DeadLetterProducer.store(open, letter.original());
-        DeadLetterProducer.store(open, letter.mark());
+        DeadLetterProducer.store(open, original);
+        DeadLetterProducer.store(open, mark);
         return true;
+    }
+
+    /** Of both before anything is stored: a letter that is given back and cannot be marked would go back again with each replay. */
+    private void requireWrite(Set<String> topics) throws IOException {
+        if (writable.containsAll(topics)) {
+            return;
+        }
+        try {
+            new Topology(options).requireWrite(topics);
+            writable.addAll(topics);
+        } catch (KafkaException | UncheckedIOException e) {
+            throw new IOException(
+                    "the rights to topics %s could not be asked for at %s: %s"
+                            .formatted(topics, options.broker(), Refusals.wordsOf(e)),
+                    e);
+        }
     }
 
     void close() {

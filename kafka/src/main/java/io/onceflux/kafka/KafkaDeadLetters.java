@@ -26,9 +26,9 @@ import reactor.core.scheduler.Scheduler;
  *
  * <p>Where messages are identified by their position ({@link KafkaOptions.IdSource#POSITION}), a replayed one is a new message.
  *
- * <p>Errors: {@link InvalidSetupException} for a refused login; {@link java.io.IOException} if there is no such topic or the broker
- * cannot be reached. Listed values are emitted on a thread of their own. The user needs READ and WRITE on the topics of dead letters, and WRITE on
- * those that they go back to.
+ * <p>Errors: {@link InvalidSetupException} for a refused login or a right that is missing; {@link java.io.IOException} if there is no
+ * such topic or the broker cannot be reached. Listed values are emitted on a thread of their own. The user needs READ on the topics of dead
+ * letters, and to replay also WRITE on them and on those that they go back to; what is missing is found before a letter goes back.
  */
 public final class KafkaDeadLetters implements DeadLetters {
 

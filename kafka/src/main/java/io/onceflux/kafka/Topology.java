@@ -123,6 +123,18 @@ final class Topology {
         }
     }
 
+    /** That the user may write to these topics. One that is not there is for the broker to create or to refuse. */
+    void requireWrite(Set<String> topics) {
+        try (Admin admin = admin(options)) {
+            describe(admin, topics, missing -> {})
+                    .values()
+                    .forEach(topic -> Checked.that(
+                            isAllowed(topic, AclOperation.WRITE),
+                            "The user has no right to write to topic '%s' at %s, which a replay does: grant WRITE on it."
+                                    .formatted(topic.name(), options.broker())));
+        }
+    }
+
     /** The offsets that the group has, by partition. */
     Map<TopicPartition, Long> committed() {
         try (Admin admin = admin(options)) {

@@ -1,9 +1,12 @@
 package io.onceflux.kafka;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
+import io.onceflux.DeadLetter;
+import io.onceflux.DeadLetters;
 import io.onceflux.Health;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
@@ -33,12 +36,14 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import reactor.core.publisher.Mono;
 
 /** A broker that asks for a password and for rights: what a user needs, what it is told, and that no password is told to anybody. */
 class UserRightsTest {
 
+    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final int PORT = freePort();
     private static final KafkaService SERVICE = KafkaService.start(Map.of(
             "listeners",
@@ -141,6 +146,53 @@ class UserRightsTest {
         }
         assertThat(broker.deadLetters()).hasSize(1);
         database.assertAppliedOnce(1);
+    }
+
+    /** What is granted is all that it takes; no group, because nobody consumes. */
+    @ParameterizedTest
+    @CsvSource({
+        "READ, .DLT, no right to read topics",
+        "WRITE, .DLT, no right to write to topic",
+        "WRITE, '', or for dead letters WRITE",
+    })
+    void whoReplaysIsToldTheRightThatIsMissingAndUntilItIsGrantedNothingIsGivenBack(
+            AclOperation operation, String suffix, String told) throws Exception {
+        broker.create(1);
+        broker.publishAll(List.of(broker.record("poison-1", "k", null), broker.record("poison-2", "k", null)));
+        try (Running running = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
+            broker.awaitDeadLetters(2);
+            running.stop();
+        }
+        DeadLetters letters = KafkaDeadLetters.of(as(TellingService.SECRET).build());
+        Right missing = new Right(operation, broker.topic() + suffix);
+        for (Right right : List.of(
+                new Right(AclOperation.READ, broker.deadLetterTopic()),
+                new Right(AclOperation.WRITE, broker.deadLetterTopic()),
+                new Right(AclOperation.WRITE, broker.topic()))) {
+            if (!right.equals(missing)) {
+                grant(ResourceType.TOPIC, right.topic(), right.operation());
+            }
+        }
+
+        await().untilAsserted(() -> assertThatThrownBy(() -> replayAll(letters))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining(told)
+                .hasMessageContaining(missing.topic()));
+        assertThat(broker.read(broker.topic())).hasSize(2);
+        assertThat(broker.deadLetters()).hasSize(2);
+
+        grant(ResourceType.TOPIC, missing.topic(), missing.operation());
+        await().ignoreExceptionsInstanceOf(InvalidSetupException.class)
+                .untilAsserted(() -> assertThat(replayAll(letters)).hasSize(2));
+        assertThat(broker.read(broker.topic())).hasSize(4);
+        assertThat(letters.list().collectList().block(LIMIT)).isEmpty();
+    }
+
+    private record Right(AclOperation operation, String topic) {}
+
+    private static List<DeadLetter> replayAll(DeadLetters letters) {
+        return Objects.requireNonNull(
+                letters.replay(letter -> true, 100).collectList().block(LIMIT));
     }
 
     /** The fetch is refused, or a commit; each ends the client, and one that is made anew goes on where it was. */

@@ -1,10 +1,8 @@
 package io.onceflux.examples.loyalty;
 
 import io.onceflux.DeadLetter;
-import io.onceflux.rabbit.RabbitDeadLetters;
-import io.onceflux.rabbit.RabbitOptions;
+import io.onceflux.DeadLetters;
 import java.io.PrintWriter;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -26,22 +24,22 @@ import reactor.core.publisher.Flux;
         description = "Lists the orders that could not be credited, or gives them back to be credited.")
 public final class DeadLettersCommand {
 
-    private final RabbitOptions queue;
+    private final DeadLetters letters;
 
     @Spec
     @Nullable
     CommandSpec spec;
 
-    private DeadLettersCommand(RabbitOptions queue) {
-        this.queue = queue;
+    private DeadLettersCommand(DeadLetters letters) {
+        this.letters = letters;
     }
 
     public static void main(String[] args) {
-        System.exit(commandLine(LoyaltyApplication.queue()).execute(args));
+        System.exit(commandLine(LoyaltyApplication.deadLetters()).execute(args));
     }
 
-    static CommandLine commandLine(RabbitOptions queue) {
-        return new CommandLine(new DeadLettersCommand(queue))
+    static CommandLine commandLine(DeadLetters letters) {
+        return new CommandLine(new DeadLettersCommand(letters))
                 .setExecutionExceptionHandler((error, command, arguments) -> {
                     Throwable cause = Exceptions.unwrap(error);
                     command.getErr().println(cause.getMessage() == null ? cause.toString() : cause.getMessage());
@@ -49,9 +47,9 @@ public final class DeadLettersCommand {
                 });
     }
 
-    @Command(description = "Prints them, the oldest first. Each stays where it is.")
+    @Command(description = "Prints them, the oldest first (of Kafka, in each partition). Each stays where it is.")
     void list() {
-        print(RabbitDeadLetters.of(queue).list(), "dead letters");
+        print(letters.list(), "dead letters");
     }
 
     @Command(
@@ -69,25 +67,16 @@ public final class DeadLettersCommand {
                             description = "How many in a second at most. Default: ${DEFAULT-VALUE}.")
                     int perSecond) {
         print(
-                replay(
-                        queue,
+                letters.replay(
                         letter -> (key == null || key.equals(letter.messageKey()))
                                 && (reason == null || letter.reason().contains(reason)),
                         perSecond),
                 "given back");
     }
 
-    // region: replay
-    /** To the end of the queue that they came from; what was applied in the meantime is then a duplicate. */
-    static Flux<DeadLetter> replay(RabbitOptions queue, Predicate<DeadLetter> which, int perSecond) {
-        return RabbitDeadLetters.of(queue).replay(which, perSecond);
-    }
-    // endregion
-
-    private void print(Flux<DeadLetter> letters, String what) {
+    private void print(Flux<DeadLetter> those, String what) {
         PrintWriter out = java.util.Objects.requireNonNull(spec).commandLine().getOut();
-        Long count =
-                letters.doOnNext(letter -> out.println(line(letter))).count().block();
+        Long count = those.doOnNext(letter -> out.println(line(letter))).count().block();
         out.println(count + " " + what);
         out.flush();
     }
@@ -98,7 +87,7 @@ public final class DeadLettersCommand {
                 .formatted(
                         letter.time() == null ? "some time" : letter.time(),
                         letter.messageKey() == null ? "(no key)" : letter.messageKey(),
-                        letter.kind() == null ? "BROKER" : letter.kind(),
+                        letter.kind() == null ? "(no kind)" : letter.kind(),
                         letter.reason())
                 .replaceAll("\\p{Cntrl}", " ");
     }

@@ -1,9 +1,12 @@
 package io.onceflux.examples.loyalty;
 
+import io.onceflux.DeadLetters;
 import io.onceflux.Delivery;
+import io.onceflux.kafka.KafkaDeadLetters;
 import io.onceflux.kafka.KafkaDeliveries;
 import io.onceflux.kafka.KafkaOptions;
 import io.onceflux.rabbit.QueueDeclaration;
+import io.onceflux.rabbit.RabbitDeadLetters;
 import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.rabbit.RabbitOptions;
 import io.r2dbc.pool.ConnectionPool;
@@ -44,9 +47,20 @@ public final class LoyaltyApplication {
     // region: sources
     /** The orders that the shop has completed, from wherever it sends them. */
     private static Flux<Delivery<byte[]>> orders() {
-        return isSet("LOYALTY_KAFKA_BOOTSTRAP") ? KafkaDeliveries.from(topic()) : RabbitDeliveries.from(queue());
+        return isOverKafka() ? KafkaDeliveries.from(topic()) : RabbitDeliveries.from(queue());
     }
     // endregion
+
+    // region: deadLetters
+    /** Those that could not be credited, for list() and replay(which, perSecond). What was credited meanwhile is then a duplicate. */
+    static DeadLetters deadLetters() {
+        return isOverKafka() ? KafkaDeadLetters.of(topic()) : RabbitDeadLetters.of(queue());
+    }
+    // endregion
+
+    private static boolean isOverKafka() {
+        return valueOf("LOYALTY_KAFKA_BOOTSTRAP") != null;
+    }
 
     private static KafkaOptions topic() {
         return KafkaOptions.topic(setting("LOYALTY_TOPIC"))
@@ -58,7 +72,7 @@ public final class LoyaltyApplication {
                 .build();
     }
 
-    static RabbitOptions queue() {
+    private static RabbitOptions queue() {
         return RabbitOptions.queue(setting("LOYALTY_QUEUE"))
                 .uri(setting("LOYALTY_RABBIT_URI"))
                 .declare(QueueDeclaration.classic())
@@ -78,10 +92,6 @@ public final class LoyaltyApplication {
                 .mutate()
                 .option(PostgresqlConnectionFactoryProvider.TCP_NODELAY, true)
                 .build());
-    }
-
-    private static boolean isSet(String variable) {
-        return valueOf(variable) != null;
     }
 
     private static String setting(String variable) {

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Outcome;
-import io.onceflux.rabbit.RabbitDeliveries;
 import io.onceflux.services.ForkedJvm;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -20,7 +19,7 @@ class LoyaltyApplicationTest {
 
     @Test
     void onSigtermWhatIsAtWorkIsCommittedAndAcknowledgedAndTheRestComesOnceMore() throws Exception {
-        try (Shop shop = new Shop()) {
+        try (RabbitShop shop = new RabbitShop()) {
             List<Outcome> outcomes = new CopyOnWriteArrayList<>();
             long credited;
             shop.run("""
@@ -42,7 +41,7 @@ class LoyaltyApplicationTest {
             await().atMost(LIMIT).until(() -> shop.waiting() == ORDERS - credited);
 
             shop.run("DROP TRIGGER slow ON point_ledger");
-            LoyaltyService next = new LoyaltyService(RabbitDeliveries.from(shop.options()), shop.pool);
+            LoyaltyService next = new LoyaltyService(shop.orders(), shop.pool);
             Disposable running = next.run().subscribe(outcomes::add);
             await().atMost(LIMIT).until(() -> outcomes.size() == ORDERS - credited);
             next.stop().block(LIMIT);

@@ -7,7 +7,6 @@ import static org.awaitility.Awaitility.await;
 
 import com.rabbitmq.client.GetResponse;
 import io.onceflux.Outcome;
-import io.onceflux.rabbit.RabbitDeliveries;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -19,14 +18,14 @@ import org.junit.jupiter.api.Test;
 class LoyaltyServiceTest {
 
     private final List<Outcome> outcomes = new CopyOnWriteArrayList<>();
-    private Shop shop;
+    private RabbitShop shop;
     private LoyaltyService service;
     private CompletableFuture<Void> ended;
 
     @BeforeEach
     void start() throws Exception {
-        shop = new Shop();
-        service = new LoyaltyService(RabbitDeliveries.from(shop.options()), shop.pool);
+        shop = new RabbitShop();
+        service = new LoyaltyService(shop.orders(), shop.pool);
         ended = service.run().doOnNext(outcomes::add).then().toFuture();
         shop.awaitConsumer();
     }
