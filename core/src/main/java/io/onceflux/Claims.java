@@ -120,6 +120,25 @@ public interface Claims {
         return Mono.empty();
     }
 
+    /**
+     * Claims in two places at once, for as long as it takes to move from one to the other without applying a message twice:
+     *
+     * <ol>
+     *   <li>Make the new place. It is empty.
+     *   <li>Roll out this. Instances that are still in the old one alone run beside it.
+     *   <li>Wait until no instance is in the old place alone, and from then on for as long as a message may come again.
+     *   <li>Roll out the new place alone. Instances that are in both run beside it.
+     * </ol>
+     *
+     * <p>A claim costs two statements meanwhile. Fingerprints are compared where both places keep them.
+     *
+     * @param from where claims were kept
+     * @param to where they are to be kept; what it refuses is claimed in neither
+     */
+    static Claims moving(Claims from, Claims to) {
+        return new MovingClaims(from, to);
+    }
+
     /** Claims in a table of PostgreSQL. */
     static Claims in(ClaimTable table) {
         return new TableClaims(table);

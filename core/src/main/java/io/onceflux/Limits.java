@@ -20,7 +20,7 @@ final class Limits {
     /** Of its own type, because what is limited may fail with a {@link TimeoutException} of its own. */
     static final class LimitPassedException extends TimeoutException {
         LimitPassedException(Duration limit) {
-            super("no signal within " + limit.toMillis() + " ms");
+            super("no answer within " + limit.toMillis() + " ms");
         }
     }
 }

@@ -57,10 +57,10 @@ final class Probe {
     }
 
     private Mono<Void> write() {
-        return Mono.defer(() -> transactions
-                .inRolledBackTransaction(
-                        connection -> claimNobodys(claims, settings, connection).then())
-                .timeout(settings.controlLimit())
+        return Mono.defer(() -> Limits.within(
+                        settings.controlLimit(),
+                        transactions.inRolledBackTransaction(connection ->
+                                claimNobodys(claims, settings, connection).then()))
                 .onErrorResume(Probe::isTooLong, error -> Mono.empty()));
     }
 

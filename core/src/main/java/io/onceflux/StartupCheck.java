@@ -102,8 +102,7 @@ final class StartupCheck {
     private Mono<Void> waitForDatabase() {
         long start = now();
         HeldNow.Waiter waiter = progress.waiter();
-        return Mono.defer(this::lookAtDatabase)
-                .timeout(settings.controlLimit())
+        return Limits.within(settings.controlLimit(), Mono.defer(this::lookAtDatabase))
                 .retryWhen(Retry.from(failures -> failures.concatMap(
                         failure -> again(start, waiter, failure.failure(), (int) failure.totalRetries() + 1))))
                 .doOnSuccess(done -> progress.databaseAnswers())

@@ -45,7 +45,7 @@ class LimitsTest {
         StepVerifier.create(Limits.within(SHORT, source.mono())
                         .doOnError(error -> threads.add(Thread.currentThread().getName())))
                 .verifyErrorMatches(error ->
-                        error instanceof LimitPassedException && "no signal within 50 ms".equals(error.getMessage()));
+                        error instanceof LimitPassedException && "no answer within 50 ms".equals(error.getMessage()));
         source.assertCancelled();
         assertThat(threads).singleElement().asString().startsWith("parallel-");
     }

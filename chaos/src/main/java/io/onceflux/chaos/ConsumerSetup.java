@@ -23,6 +23,8 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
     static ConsumerSetup of(
             long seed, Variant variant, @Nullable DeadLetterPlace deadLetters, @Nullable Integer maxBatch) {
         boolean oddSeed = (seed & 1) != 0;
+        boolean together =
+                variant.goesByPosition(); // A partition is handled in a row: alone, its messages would not keep up.
         boolean evenOnesTogether = (seed >> 1 & 1) != 0;
         return new ConsumerSetup(
                 variant,
@@ -30,8 +32,9 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
                         ? deadLetters
                         : oddSeed && !variant.goesByPosition() ? DeadLetterPlace.TABLE : DeadLetterPlace.QUEUE,
                 IntStream.rangeClosed(1, Consumers.COUNT)
-                        .mapToObj(number ->
-                                maxBatch != null ? maxBatch : number % 2 == 0 == evenOnesTogether ? TOGETHER : ALONE)
+                        .mapToObj(number -> maxBatch != null
+                                ? maxBatch
+                                : together || number % 2 == 0 == evenOnesTogether ? TOGETHER : ALONE)
                         .toList());
     }
 
