@@ -24,7 +24,10 @@ import reactor.core.publisher.Mono;
  * A hand on the claims of a table: what is there, since when, and forgetting one on purpose.
  *
  * <p>It joins no transaction of its caller, and takes a connection for each page that it reads, not for as long as somebody looks at it.
- * Errors: {@link InvalidSetupException} without the table, or the database's own.
+ * Errors: {@link InvalidSetupException} without a table or a right that is needed, or the database's own.
+ *
+ * <p>To look, the role needs SELECT on the claims; to {@linkplain #forget}, DELETE too, and INSERT on the table of what was forgotten; to
+ * follow what is {@linkplain #forgotten}, SELECT on that.
  */
 public final class KeptClaims {
 
@@ -96,7 +99,10 @@ public final class KeptClaims {
         return rows.createForgottenSql();
     }
 
-    /** Creates the table of what was forgotten, if it is not there. */
+    /**
+     * Creates the table of what was forgotten, if it is not there. It is for a migration: it needs CREATE on the schema and, where the table is
+     * there already, to own it.
+     */
     public Mono<Void> createForgotten() {
         return rows.createForgotten(connections).onErrorStop();
     }

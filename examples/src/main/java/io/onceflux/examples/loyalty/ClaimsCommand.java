@@ -89,9 +89,8 @@ public final class ClaimsCommand {
             @Parameters(paramLabel = "KEY", description = "Such as order-completed:A-1001.") String key,
             @Option(names = "--who", required = true, description = "Who decides so.") String who,
             @Option(names = "--why", required = true, description = "Why, for who asks later.") String why) {
-        boolean wasThere = Boolean.TRUE.equals(claims.createForgotten()
-                .then(claims.forget(MessageKey.of(CONSUMER, key), who, why))
-                .block());
+        boolean wasThere = Boolean.TRUE.equals(
+                claims.forget(MessageKey.of(CONSUMER, key), who, why).block());
         out().println(key + (wasThere ? " is forgotten" : " is not claimed"));
         out().flush();
         return wasThere ? CommandLine.ExitCode.OK : CommandLine.ExitCode.SOFTWARE;
