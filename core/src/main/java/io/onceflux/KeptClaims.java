@@ -69,7 +69,12 @@ public final class KeptClaims {
                 .onBackpressureBuffer(1);
     }
 
-    /** The claim of a key: when it was claimed; empty if it is not. */
+    /**
+     * The claim of a key: when it was claimed; empty if it is not.
+     *
+     * @param key {@link MessageKey#of} for an id as the producer gave it; {@link MessageKey#MessageKey} for one as it is kept, of a
+     *     {@link KeptClaim}
+     */
     public Mono<KeptClaim> find(MessageKey key) {
         given("key", key);
         return onConnection(connection -> rows.find(connection, key.consumer(), key.id()))
@@ -82,6 +87,7 @@ public final class KeptClaims {
      * what was forgotten ({@link #createForgottenSql}), together with the claim, or the claim stays. Processes that remember the key
      * ({@link RecentKeys}) go on to find a duplicate until they are told: {@link #forgotten}.
      *
+     * @param key as for {@link #find(MessageKey)}
      * @param who for who reads it later, such as a user's name
      * @param why the same, such as a ticket's number
      * @return whether it was there
