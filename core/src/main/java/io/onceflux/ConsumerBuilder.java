@@ -110,12 +110,13 @@ public final class ConsumerBuilder<T> {
         return this;
     }
 
-    /** The same, comparing the body as it arrived, byte for byte: {@link Delivery#body}. For producers that send the same bytes again. */
+    /**
+     * The same, comparing the body as it arrived, byte for byte: {@link Delivery#body}. For producers that send the same bytes again. A record
+     * of Kafka without a value (a tombstone) differs from one with an empty value. A message whose delivery has no body, such as one of
+     * {@link Delivery#of} with another payload than bytes, is given up as one without a key is: nothing could be compared.
+     */
     public ConsumerBuilder<T> fingerprintedByBody() {
-        this.fingerprint = (delivery, payload) -> {
-            byte[] body = delivery.body();
-            return body == null ? null : Fingerprint.ofBytes(body);
-        };
+        this.fingerprint = (delivery, payload) -> Fingerprint.ofBody(delivery);
         return this;
     }
 

@@ -110,7 +110,7 @@ public interface Delivery<T> {
      * A message that no broker waits for, such as the body of an HTTP request; settling it does nothing.
      *
      * @param id the sender's id of the message, or null if the payload has it
-     * @param payload the payload
+     * @param payload the payload; bytes are its {@link #body} too, whatever it is mapped to
      */
     static <T> Delivery<T> of(@Nullable String id, T payload) {
         return new UnsettledDelivery<>(id, payload);

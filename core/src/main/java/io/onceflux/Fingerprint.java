@@ -17,6 +17,18 @@ interface Fingerprint<T> {
     @Nullable
     Long of(Delivery<? extends T> delivery, T payload);
 
+    /** Of the body as it arrived. A message that had none is another one than one whose body is empty. */
+    static long ofBody(Delivery<?> delivery) {
+        byte[] body = Identify.call("the body", Delivery::body, delivery);
+        if (body == null) {
+            throw new PermanentFailure(
+                    "its delivery has no body that fingerprintedByBody could compare; use fingerprintedBy, or give it a body");
+        }
+        return body.length == 0 && delivery.headers().containsKey(Delivery.NO_BODY)
+                ? ofText(Delivery.NO_BODY)
+                : ofBytes(body);
+    }
+
     static long ofBytes(byte[] content) {
         return ByteBuffer.wrap(Sha256.of(content)).getLong();
     }

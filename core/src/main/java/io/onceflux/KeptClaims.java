@@ -24,7 +24,10 @@ import reactor.core.publisher.Mono;
  * A hand on the claims of a table: what is there, since when, and forgetting one on purpose.
  *
  * <p>It joins no transaction of its caller, and takes a connection for each page that it reads, not for as long as somebody looks at it.
- * Errors: {@link InvalidSetupException} without the table, or the database's own.
+ * Errors: {@link InvalidSetupException} without a table or a right that is needed, or the database's own.
+ *
+ * <p>To look, the role needs SELECT on the claims; to {@linkplain #forget}, DELETE too, and INSERT on the table of what was forgotten; to
+ * follow what is {@linkplain #forgotten}, SELECT on that.
  */
 public final class KeptClaims {
 
@@ -66,7 +69,12 @@ public final class KeptClaims {
                 .onBackpressureBuffer(1);
     }
 
-    /** The claim of a key: when it was claimed; empty if it is not. */
+    /**
+     * The claim of a key: when it was claimed; empty if it is not.
+     *
+     * @param key {@link MessageKey#of} for an id as the producer gave it; {@link MessageKey#MessageKey} for one as it is kept, of a
+     *     {@link KeptClaim}
+     */
     public Mono<KeptClaim> find(MessageKey key) {
         given("key", key);
         return onConnection(connection -> rows.find(connection, key.consumer(), key.id()))
@@ -79,6 +87,7 @@ public final class KeptClaims {
      * what was forgotten ({@link #createForgottenSql}), together with the claim, or the claim stays. Processes that remember the key
      * ({@link RecentKeys}) go on to find a duplicate until they are told: {@link #forgotten}.
      *
+     * @param key as for {@link #find(MessageKey)}
      * @param who for who reads it later, such as a user's name
      * @param why the same, such as a ticket's number
      * @return whether it was there
@@ -96,7 +105,10 @@ public final class KeptClaims {
         return rows.createForgottenSql();
     }
 
-    /** Creates the table of what was forgotten, if it is not there. */
+    /**
+     * Creates the table of what was forgotten, if it is not there. It is for a migration: it needs CREATE on the schema and, where the table is
+     * there already, to own it.
+     */
     public Mono<Void> createForgotten() {
         return rows.createForgotten(connections).onErrorStop();
     }

@@ -35,8 +35,8 @@ import reactor.core.publisher.Mono;
  *
  * <p>It works through any other table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
  * where the table is. An instance that finds another one at it leaves it to that. It takes transactions only, no session, and so works
- * behind PgBouncer; but two connections, one of them for the lock. The role needs SELECT, UPDATE and DELETE on the table, and on each of its partitions. It needs no index on the time, which
- * would cost something with each claim.
+ * behind PgBouncer; but two connections, one of them for the lock. The role needs SELECT, UPDATE and DELETE on the table, or on each of its
+ * partitions. It needs no index on the time, which would cost something with each claim.
  */
 public final class Retention {
 

@@ -12,6 +12,11 @@ record UnsettledDelivery<T>(@Nullable String id, T payload) implements Delivery<
     }
 
     @Override
+    public byte @Nullable [] body() {
+        return payload instanceof byte[] bytes ? bytes : null;
+    }
+
+    @Override
     public String origin() {
         return "a direct call";
     }

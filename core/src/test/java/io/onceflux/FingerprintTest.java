@@ -3,24 +3,27 @@ package io.onceflux;
 import static io.onceflux.Consumers.batches;
 import static io.onceflux.Consumers.orders;
 import static io.onceflux.Consumers.run;
+import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.pool.ConnectionPool;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.IntToLongFunction;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.transaction.annotation.Isolation;
-import reactor.core.publisher.Mono;
 
 /** A message with the id of another and other content is quarantined, and never dropped as a duplicate. */
 class FingerprintTest {
@@ -41,30 +44,6 @@ class FingerprintTest {
     @AfterEach
     void dropTable() {
         database.run("DROP TABLE IF EXISTS fingerprinted");
-    }
-
-    /** All have one id. */
-    private record WithBody(String text) implements Delivery<byte[]> {
-
-        @Override
-        public byte[] payload() {
-            return body();
-        }
-
-        @Override
-        public String id() {
-            return "id";
-        }
-
-        @Override
-        public Mono<Void> settle(Settlement settlement) {
-            return Mono.empty();
-        }
-
-        @Override
-        public byte[] body() {
-            return text.getBytes(StandardCharsets.UTF_8);
-        }
     }
 
     private static TestDelivery<Order> earning(String id, long points) {
@@ -105,14 +84,18 @@ class FingerprintTest {
         assertThat(points()).isEqualTo(10);
     }
 
-    @Test
-    void withinABatchCopiesAreComparedToo() {
+    @ParameterizedTest
+    @EnumSource(names = {"DEFAULT", "SERIALIZABLE"})
+    void withinABatchCopiesAreComparedToo(Isolation isolation) {
         Plug plug = new Plug();
         TestDelivery<Order> other = earning("1", 1_000);
         List<TestDelivery<Order>> deliveries =
                 plug.before(List.of(earning("1", 10), other, earning("1", 10), earning("2", 20), earning("1", 10)));
-        List<Outcome> outcomes =
-                plug.run(comparing(batches(64, plug.then(Order::apply))).build(pool), deliveries);
+        List<Outcome> outcomes = plug.run(
+                comparing(batches(64, plug.then(Order::apply)))
+                        .isolation(isolation)
+                        .build(pool),
+                deliveries);
 
         assertThat(outcomes).filteredOn(Outcome.Applied.class::isInstance).hasSize(3);
         assertThat(outcomes).filteredOn(Outcome.Duplicate.class::isInstance).hasSize(2);
@@ -129,14 +112,17 @@ class FingerprintTest {
     }
 
     /** The first of a batch is not the message, where an older claim says otherwise. */
-    @Test
-    void whatIsStoredDecidesWhichOfABatchIsTheMessage() {
+    @ParameterizedTest
+    @EnumSource(names = {"DEFAULT", "SERIALIZABLE"})
+    void whatIsStoredDecidesWhichOfABatchIsTheMessage(Isolation isolation) {
         run(comparing(orders(Order::apply)).build(pool), earning("1", 10));
         Plug plug = new Plug();
         TestDelivery<Order> other = earning("1", 1_000);
         TestDelivery<Order> same = earning("1", 10);
         List<Outcome> outcomes = plug.run(
-                comparing(batches(64, plug.then(Order::apply))).build(pool),
+                comparing(batches(64, plug.then(Order::apply)))
+                        .isolation(isolation)
+                        .build(pool),
                 plug.before(List.of(other, same, earning("2", 20))));
 
         assertThat(outcomes).filteredOn(Outcome.Duplicate.class::isInstance).hasSize(1);
@@ -147,6 +133,73 @@ class FingerprintTest {
                         .orElseThrow(),
                 other);
         assertThat(same.isAcknowledged()).isTrue();
+    }
+
+    /** Claimed, compared and committed together. */
+    @ParameterizedTest
+    @EnumSource(names = {"DEFAULT", "REPEATABLE_READ", "SERIALIZABLE"})
+    void ofABatchOf64EachIsComparedWithWhatIsStored(Isolation isolation) {
+        run(comparing(batches(64, Order::apply)).build(pool), earnings(0, 42, n -> 10));
+        Plug plug = new Plug();
+        List<TestDelivery<Order>> deliveries = earnings(0, 64, n -> n % 2 == 0 ? 10 : 1_000);
+        List<Outcome> outcomes = plug.run(
+                comparing(batches(64, plug.then(Order::apply)))
+                        .isolation(isolation)
+                        .build(pool),
+                plug.before(deliveries));
+
+        assertThat(database.count("SELECT count(DISTINCT xmin::text) FROM fingerprinted WHERE message_key IN"
+                        + " (SELECT n::text FROM generate_series(42, 63) n)"))
+                .as("transactions of what was fresh")
+                .isEqualTo(1);
+        for (int n = 0; n < 64; n++) {
+            assertThat(outcomes.get(n + 1).key()).isEqualTo(MessageKey.of("loyalty", "" + n));
+            assertThat(outcomes.get(n + 1)).as("message %d", n).isInstanceOf(outcomeOf(n));
+            assertThat(deliveries.get(n).isDeadLettered()).isEqualTo(outcomes.get(n + 1) instanceof Outcome.Conflict);
+        }
+        assertThat(database.count("SELECT count(*) FROM point_ledger")).isEqualTo(65);
+        assertThat(database.count("SELECT count(DISTINCT order_id) FROM point_ledger"))
+                .isEqualTo(65);
+    }
+
+    private static Class<? extends Outcome> outcomeOf(int n) {
+        if (n >= 42) {
+            return Outcome.Applied.class;
+        }
+        return n % 2 == 0 ? Outcome.Duplicate.class : Outcome.Conflict.class;
+    }
+
+    private static List<TestDelivery<Order>> earnings(int from, int to, IntToLongFunction points) {
+        return IntStream.range(from, to)
+                .mapToObj(n -> earning("" + n, points.applyAsLong(n)))
+                .toList();
+    }
+
+    /** Under a snapshot, the other's claim is seen by the next transaction only. */
+    @ParameterizedTest
+    @CsvSource({"DEFAULT, 1", "DEFAULT, 64", "SERIALIZABLE, 1", "SERIALIZABLE, 64"})
+    void twoInstancesThatMeetCompareWithWhoeverWasFirst(Isolation isolation, int maxBatch) {
+        List<TestDelivery<Order>> here = earnings(0, 256, n -> 10);
+        List<TestDelivery<Order>> there = earnings(0, 256, n -> n % 2 == 0 ? 10 : 1_000);
+        ConsumerBuilder<Order> consumer =
+                comparing(batches(maxBatch, Order::apply)).isolation(isolation);
+        CompletableFuture<List<Outcome>> elsewhere = start(consumer.build(database.pool(4)), there);
+        List<Outcome> outcomes = run(consumer.build(pool), here);
+        List<Outcome> others = elsewhere.join();
+
+        for (int n = 0; n < 256; n++) {
+            Outcome one = outcomes.get(n);
+            Outcome other = others.get(n);
+            assertThat(List.of(one, other))
+                    .as("message %d", n)
+                    .filteredOn(Outcome.Applied.class::isInstance)
+                    .hasSize(1);
+            Outcome second = one instanceof Outcome.Applied ? other : one;
+            assertThat(second)
+                    .as("message %d", n)
+                    .isInstanceOf(n % 2 == 0 ? Outcome.Duplicate.class : Outcome.Conflict.class);
+        }
+        assertThat(database.count("SELECT count(*) FROM point_ledger")).isEqualTo(256);
     }
 
     /** A message without a fingerprint says nothing about another one. */
@@ -199,21 +252,6 @@ class FingerprintTest {
         assertThat(recent.hits()).isEqualTo(1);
         assertConflict(run(consumer, earning("1", 1_000)), other);
         assertThat(points()).isEqualTo(10);
-    }
-
-    @Test
-    void aBodyIsComparedByteForByte() {
-        IdempotentConsumer<byte[]> consumer = IdempotentConsumer.<byte[]>named("loyalty")
-                .identifiedByMessageId()
-                .claimTable(CLAIMS)
-                .lanes(4)
-                .fingerprintedByBody()
-                .effect((body, db) -> Mono.empty())
-                .build(pool);
-
-        assertThat(consumer.process(new WithBody("1")).block()).isInstanceOf(Outcome.Applied.class);
-        assertThat(consumer.process(new WithBody("1")).block()).isInstanceOf(Outcome.Duplicate.class);
-        assertThat(consumer.process(new WithBody("1 ")).block()).isInstanceOf(Outcome.Conflict.class);
     }
 
     @Test

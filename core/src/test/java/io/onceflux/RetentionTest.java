@@ -110,27 +110,83 @@ class RetentionTest {
         await().untilAsserted(() -> assertThat(removed(run(WEEK))).isEqualTo(1));
     }
 
-    /** Its dead rows cannot be cleaned up, and are not looked at again and again. */
+    /** Its dead rows cannot be cleaned up, and are not looked at again and again: each page holds one row, and is a piece. */
     @Test
-    void anOldSnapshotDoesNotStopIt() {
-        claims("loyalty", 5_000, "8 days");
+    void anOldSnapshotDoesNotStopItNorMakeItLookAtAPageAgain() {
+        int pages = 500;
+        database.run("""
+                CREATE TABLE wide (consumer text, message_key text, processed_at timestamptz NOT NULL DEFAULT now(),
+                                   filler text NOT NULL DEFAULT repeat('x', 7000), PRIMARY KEY (consumer, message_key))
+                    WITH (autovacuum_enabled = off);
+                ALTER TABLE wide ALTER filler SET STORAGE PLAIN;
+                INSERT INTO wide SELECT 'loyalty', n::text, now() - interval '8 days' FROM generate_series(1, %d) n""".formatted(pages));
+        Retention wide = Retention.of(ClaimTable.named("wide"), Duration.ofDays(7))
+                .pause(Duration.ZERO)
+                .batchSize(50);
         Connection reader =
                 Objects.requireNonNull(Mono.from(database.direct().create()).block(LIMIT));
         try {
             Mono.from(reader.beginTransaction(IsolationLevel.REPEATABLE_READ)).block(LIMIT);
             DatabaseClient client = DatabaseClient.create(
                     new SingleConnectionFactory(reader, database.direct().getMetadata(), true));
-            Mono<Long> count = client.sql("SELECT count(*) FROM processed_messages")
+            Mono<Long> count = client.sql("SELECT count(*) FROM wide")
                     .map(row -> Objects.requireNonNull(row.get(0, Long.class)))
                     .one();
-            assertThat(count.block(LIMIT)).isEqualTo(5_000);
+            assertThat(count.block(LIMIT)).isEqualTo(pages);
 
-            assertThat(removed(run(WEEK.batchSize(100)))).isEqualTo(5_000);
-            assertThat(count.block(LIMIT)).isEqualTo(5_000);
+            List<Progress> run = run(wide);
+            assertThat(removed(run)).isEqualTo(pages);
+            assertThat(run).as("a transaction a page").hasSize(pages);
+            assertThat(removed(run(wide))).isZero();
+            assertThat(count.block(LIMIT)).isEqualTo(pages);
+            assertThat(pagesLookedAtIn("wide")).isBetween(2L * pages, 20L * pages);
         } finally {
             Mono.from(reader.close()).block(LIMIT);
+            database.run("DROP TABLE wide");
         }
-        assertThat(database.claims()).isZero();
+    }
+
+    /** A session tells its numbers when it ends, at the latest. */
+    private long pagesLookedAtIn(String table) {
+        pool.disposeLater().block(LIMIT);
+        await().until(() -> database.count("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                        + " AND backend_type = 'client backend' AND state = 'idle'")
+                == 0);
+        return database.count(
+                "SELECT heap_blks_read + heap_blks_hit FROM pg_statio_user_tables WHERE relname = '" + table + "'");
+    }
+
+    /** Whoever has lost the lock may not be alone any more. */
+    @Test
+    void aRunThatHasLostItsLockRemovesNothingMore() {
+        claims("loyalty", 3_000, "8 days");
+        List<Progress> progress = new CopyOnWriteArrayList<>();
+        List<Throwable> errors = new CopyOnWriteArrayList<>();
+        Disposable running =
+                WEEK.batchSize(50).pause(Duration.ofMillis(50)).run(pool).subscribe(progress::add, errors::add);
+        await().until(() -> !progress.isEmpty());
+        database.run("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+                + " (SELECT oid FROM pg_database WHERE datname = current_database())");
+        await().until(running::isDisposed);
+
+        assertThat(errors).hasSize(1);
+        long left = database.claims();
+        assertThat(left).isPositive();
+        assertThat(removed(run(WEEK))).as("nobody has the lock").isEqualTo(left);
+    }
+
+    @Test
+    void betweenTwoTransactionsItPausesAndThenIsCancelledAtOnce() {
+        claims("loyalty", 1_000, "8 days");
+        List<Progress> progress = new CopyOnWriteArrayList<>();
+        Disposable running =
+                WEEK.batchSize(50).pause(Duration.ofHours(1)).run(pool).subscribe(progress::add);
+        await().until(() -> !progress.isEmpty());
+        await().during(Duration.ofMillis(300)).until(() -> progress.size() == 1);
+        assertThat(database.claims()).isEqualTo(1_000 - removed(progress));
+        running.dispose();
+        database.assertNothingLeaked();
+        assertThat(removed(run(WEEK))).isEqualTo(1_000 - removed(progress));
     }
 
     /** Nor does it get in between two transactions of the other. */

@@ -53,7 +53,7 @@ public final class Relay {
      * right away, and what was under way is sent again.
      *
      * @return what became of each entry, once that is written down; on the driver's threads. {@link InvalidSetupException} if the table is
-     *     missing or does not fit; no other error ends it
+     *     missing, does not fit, or may not be read and written; no other error ends it
      */
     public Flux<Relayed> run() {
         return Flux.defer(() -> new RelayRun(settings, stop).run()).onErrorStop();

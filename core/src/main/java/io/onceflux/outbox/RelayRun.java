@@ -58,7 +58,8 @@ final class RelayRun {
     /** A database that is away is waited for. */
     private Mono<OutboxTable> checkedTable() {
         return settings.database()
-                .withoutTransaction(settings.outbox().table()::check)
+                .withoutTransaction(
+                        connection -> settings.outbox().table().check(connection, settings.keepSent() != null))
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
                 .retryWhen(Retry.from(failures -> failures.concatMap(failure -> {

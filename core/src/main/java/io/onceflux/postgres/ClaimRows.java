@@ -94,7 +94,8 @@ public final class ClaimRows {
             String sql = select() + conditions.where() + " ORDER BY " + Identifier.quotedList(table.keyColumns())
                     + " LIMIT " + most;
             return Queries.rows(connection, sql, this::claim, conditions.values.toArray())
-                    .collectList();
+                    .collectList()
+                    .onErrorResume(TableRights.explaining(connection, toRead()));
         });
     }
 
@@ -146,7 +147,8 @@ public final class ClaimRows {
         return key(connection).flatMap(key -> {
             Conditions conditions = ofKey(key, consumer, id);
             return Queries.rows(connection, select() + conditions.where(), this::claim, conditions.values.toArray())
-                    .next();
+                    .next()
+                    .onErrorResume(TableRights.explaining(connection, toRead()));
         });
     }
 
@@ -207,8 +209,25 @@ public final class ClaimRows {
                             conditions.next(key.type().canonical(id)) + "::text",
                             conditions.next(who) + "::text",
                             conditions.next(why) + "::text");
-            return Queries.updated(connection, sql, conditions.values.toArray()).map(removed -> removed > 0);
+            return Queries.updated(connection, sql, conditions.values.toArray())
+                    .map(removed -> removed > 0)
+                    .onErrorResume(TableRights.explaining(
+                            connection,
+                            onClaims("forget claims", "SELECT", "DELETE"),
+                            onForgotten("write down what is forgotten", "INSERT")));
         });
+    }
+
+    private TableRights toRead() {
+        return onClaims("read claims", "SELECT");
+    }
+
+    private TableRights onClaims(String work, String... needed) {
+        return new TableRights(table.quotedName(), work, List.of(needed), table.createSql());
+    }
+
+    private TableRights onForgotten(String work, String... needed) {
+        return new TableRights(forgottenName(), work, List.of(needed), createForgottenSql());
     }
 
     /** What was forgotten from a time on, by the server's clock, in the order of that. */
@@ -222,7 +241,8 @@ public final class ClaimRows {
                                 Objects.requireNonNull(row.get(1, String.class)),
                                 Objects.requireNonNull(row.get(2, Instant.class))),
                         since)
-                .collectList();
+                .collectList()
+                .onErrorResume(TableRights.explaining(connection, onForgotten("read what was forgotten", "SELECT")));
     }
 
     /** The server's clock. */
@@ -258,7 +278,8 @@ public final class ClaimRows {
                                 "SELECT min(%s)::timestamptz AS oldest FROM %s WHERE %s IS NOT NULL HAVING count(*) > 0"
                                         .formatted(time.quoted(), table.quotedName(), time.quoted()),
                                 row -> Objects.requireNonNull(row.get(0, Instant.class)))
-                        .next();
+                        .next()
+                        .onErrorResume(TableRights.explaining(connection, toRead()));
     }
 
     /**

@@ -14,7 +14,7 @@ import reactor.core.publisher.Mono;
  * The claims of a table that are older than a time, removed piece by piece. A piece is a range of pages, so that none is looked at twice,
  * whether an old snapshot keeps what was deleted in them or not.
  *
- * <p>The role needs SELECT, UPDATE and DELETE, on each partition too: a row is locked before it is deleted.
+ * <p>The role needs SELECT, UPDATE and DELETE, where there are partitions on each of them: a row is locked before it is deleted.
  */
 public final class OldClaims {
 

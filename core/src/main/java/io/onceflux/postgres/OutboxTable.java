@@ -13,7 +13,8 @@ import reactor.core.publisher.Mono;
 /**
  * A table of what is to be sent, and was. Its columns are fixed; its name and schema are the user's. Immutable.
  *
- * <p>Names are taken literally, with their case, and are quoted. Who appends needs INSERT and SELECT on it; a relay SELECT, UPDATE and DELETE.
+ * <p>Names are taken literally, with their case, and are quoted. Who appends needs INSERT and SELECT on it; a relay SELECT and UPDATE, and
+ * DELETE to remove what was sent.
  */
 public final class OutboxTable {
 
@@ -129,18 +130,25 @@ public final class OutboxTable {
     }
 
     /**
-     * Looks whether the table is there and survives a crash.
+     * Looks whether the table is there, survives a crash, and may be worked off.
      *
+     * @param deletes whether what was sent is to be removed from it
      * @return the same with its schema, because an effect may change the search path; {@link UnfitTableException} with a sentence that says
      *     what to change
      */
-    public Mono<OutboxTable> check(Connection connection) {
+    public Mono<OutboxTable> check(Connection connection, boolean deletes) {
         return Server.requireVersion(connection)
                 .then(sql.found(connection).next())
                 .switchIfEmpty(Mono.error(() -> new UnfitTableException(
                         "Table %s does not exist in this database, or is not in the search path. Create it: %s"
                                 .formatted(this, createSql().strip().replaceAll("\\s+", " ")))))
-                .flatMap(found -> UniqueIndex.of(connection, found.oid()).map(indexes -> fit(found, indexes)));
+                .flatMap(found -> UniqueIndex.of(connection, found.oid()).map(indexes -> fit(found, indexes)))
+                .delayUntil(fit -> new TableRights(
+                                fit.sql.quotedName(),
+                                "send what is in the outbox",
+                                deletes ? List.of("SELECT", "UPDATE", "DELETE") : List.of("SELECT", "UPDATE"),
+                                createSql())
+                        .require(connection));
     }
 
     private OutboxTable fit(OutboxSql.Found found, List<UniqueIndex> indexes) {

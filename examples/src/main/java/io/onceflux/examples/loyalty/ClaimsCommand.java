@@ -10,6 +10,7 @@ import io.r2dbc.spi.ConnectionFactory;
 import java.io.PrintWriter;
 import java.time.Instant;
 import java.util.Objects;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -32,6 +33,9 @@ import reactor.core.Exceptions;
 public final class ClaimsCommand {
 
     private static final String CONSUMER = "loyalty";
+    private static final Pattern HASHED = Pattern.compile("sha256:[0-9a-f]{64}");
+    private static final String KEYS =
+            "Such as order-completed:A-1001. One of more than 255 bytes is listed as sha256:...; both find it.";
 
     private final KeptClaims claims;
 
@@ -58,7 +62,10 @@ public final class ClaimsCommand {
 
     @Command(description = "Prints the claims of the service, or some of them, in the order of their keys.")
     void list(
-            @Option(names = "--prefix", description = "Only keys that begin so, such as order-completed:A-1.") @Nullable
+            @Option(
+                            names = "--prefix",
+                            description = "Only keys that begin so, as they are listed, such as order-completed:A-1.")
+                    @Nullable
                     String prefix,
             @Option(names = "--since", description = "Only those of this time or later, such as 2026-11-30T12:00:00Z.")
                     @Nullable
@@ -77,8 +84,8 @@ public final class ClaimsCommand {
     }
 
     @Command(description = "Says whether an order was credited, and when.")
-    int find(@Parameters(paramLabel = "KEY", description = "Such as order-completed:A-1001.") String key) {
-        KeptClaim claim = claims.find(MessageKey.of(CONSUMER, key)).block();
+    int find(@Parameters(paramLabel = "KEY", description = KEYS) String key) {
+        KeptClaim claim = claims.find(keyOf(key)).block();
         out().println(claim == null ? key + " is not claimed" : line(claim));
         out().flush();
         return claim == null ? CommandLine.ExitCode.SOFTWARE : CommandLine.ExitCode.OK;
@@ -86,12 +93,11 @@ public final class ClaimsCommand {
 
     @Command(description = "Forgets that an order was credited: it is credited again when its message comes again.")
     int forget(
-            @Parameters(paramLabel = "KEY", description = "Such as order-completed:A-1001.") String key,
+            @Parameters(paramLabel = "KEY", description = KEYS) String key,
             @Option(names = "--who", required = true, description = "Who decides so.") String who,
             @Option(names = "--why", required = true, description = "Why, for who asks later.") String why) {
-        boolean wasThere = Boolean.TRUE.equals(claims.createForgotten()
-                .then(claims.forget(MessageKey.of(CONSUMER, key), who, why))
-                .block());
+        boolean wasThere =
+                Boolean.TRUE.equals(claims.forget(keyOf(key), who, why).block());
         out().println(key + (wasThere ? " is forgotten" : " is not claimed"));
         out().flush();
         return wasThere ? CommandLine.ExitCode.OK : CommandLine.ExitCode.SOFTWARE;
@@ -108,6 +114,11 @@ public final class ClaimsCommand {
                         size.indexBytes() / 1_000,
                         oldest == null ? "no time" : oldest);
         out().flush();
+    }
+
+    /** What reads like a listed hash is one: hashed once more, it would name no claim, or another one. */
+    private static MessageKey keyOf(String given) {
+        return HASHED.matcher(given).matches() ? new MessageKey(CONSUMER, given) : MessageKey.of(CONSUMER, given);
     }
 
     private PrintWriter out() {

@@ -1,5 +1,6 @@
 package io.onceflux.examples.loyalty;
 
+import io.onceflux.KeptClaims;
 import io.onceflux.postgres.ClaimTable;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
@@ -15,6 +16,7 @@ public final class LoyaltySchema {
     public static Mono<Void> create(ConnectionFactory connections) {
         return ClaimTable.processedMessages()
                 .create(connections)
+                .then(KeptClaims.in(ClaimTable.processedMessages(), connections).createForgotten())
                 .then(Mono.usingWhen(
                         connections.create(),
                         connection -> ScriptUtils.executeSqlScript(

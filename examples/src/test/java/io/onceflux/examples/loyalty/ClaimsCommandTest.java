@@ -86,4 +86,47 @@ class ClaimsCommandTest {
                         .block(LIMIT))
                 .containsExactly("ticket 7");
     }
+
+    /** A long key is kept as its hash, which is not to be hashed again. */
+    @Test
+    void aLongKeyIsFoundAndForgottenByItselfAndAsItIsListed() {
+        String one = "A-" + "1".repeat(300);
+        String two = "A-" + "2".repeat(300);
+        credit(one, two);
+        assertThat(execute("find", "order-completed:" + one)).isZero();
+        String listed = out.toString().strip().replaceAll(".* ", "");
+        assertThat(listed).matches("sha256:[0-9a-f]{64}");
+        assertThat(execute("list")).isZero();
+        assertThat(out.toString()).contains(listed);
+        assertThat(execute("list", "--prefix", listed.substring(0, 20))).isZero();
+        assertThat(out.toString().strip()).endsWith(listed);
+
+        assertThat(execute("find", listed)).isZero();
+        assertThat(out.toString()).contains(listed);
+        assertThat(execute("forget", listed, "--who", "ops", "--why", "ticket 8"))
+                .isZero();
+        assertThat(execute("forget", "order-completed:" + two, "--who", "ops", "--why", "ticket 9"))
+                .isZero();
+        assertThat(execute("find", listed)).isEqualTo(1);
+        assertThat(credit(one, two, "A-1", "A-2", "B-1"))
+                .hasExactlyElementsOfTypes(
+                        Outcome.Applied.class,
+                        Outcome.Applied.class,
+                        Outcome.Duplicate.class,
+                        Outcome.Duplicate.class,
+                        Outcome.Duplicate.class);
+    }
+
+    @Test
+    void aKeyThatOnlyBeginsLikeAHashIsAKeyLikeAnyOther() {
+        IdempotentConsumer<String> literal = IdempotentConsumer.<String>named("loyalty")
+                .identifiedBy(id -> id)
+                .lanes(1)
+                .effect((id, db) -> Mono.empty())
+                .build(database);
+        assertThat(literal.process(Delivery.of(null, "sha256:A-1")).block(LIMIT))
+                .isInstanceOf(Outcome.Applied.class);
+        assertThat(execute("find", "sha256:A-1")).isZero();
+        assertThat(execute("find", "sha256:A-2")).isEqualTo(1);
+    }
 }
