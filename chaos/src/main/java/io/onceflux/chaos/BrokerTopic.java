@@ -22,7 +22,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 final class BrokerTopic implements Place, AutoCloseable {
 
     private static final String NAME = "chaos";
-    private static final int PARTITIONS = 6;
+    /** As many as the lanes of all consumers: with an offset fence a partition is one. */
+    private static final int PARTITIONS = 18;
     private static final Duration LIMIT = Duration.ofSeconds(4);
 
     private final KafkaService kafka;

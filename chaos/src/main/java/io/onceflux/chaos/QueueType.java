@@ -12,7 +12,7 @@ enum QueueType {
      */
     QUORUM,
 
-    /** A topic of Kafka with 6 partitions. */
+    /** A topic of Kafka with 18 partitions. */
     KAFKA;
 
     Map<String, Object> arguments() {
