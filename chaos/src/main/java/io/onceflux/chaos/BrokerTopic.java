@@ -24,6 +24,7 @@ final class BrokerTopic implements Place, AutoCloseable {
     private static final String NAME = "chaos";
     /** As many as the lanes of all consumers: with an offset fence a partition is one. */
     private static final int PARTITIONS = 18;
+
     private static final Duration LIMIT = Duration.ofSeconds(4);
 
     private final KafkaService kafka;

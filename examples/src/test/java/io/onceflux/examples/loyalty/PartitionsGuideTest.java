@@ -35,10 +35,10 @@ class PartitionsGuideTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
     private final PostgresService postgres = PostgresService.shared();
-    private final ConnectionPool pool = new ConnectionPool(ConnectionPoolConfiguration.builder(
-                    ConnectionFactories.get(postgres.r2dbcUrl(postgres.newDatabase())))
-            .maxSize(20)
-            .build());
+    private final ConnectionPool pool = new ConnectionPool(
+            ConnectionPoolConfiguration.builder(ConnectionFactories.get(postgres.r2dbcUrl(postgres.newDatabase())))
+                    .maxSize(20)
+                    .build());
     private final DatabaseClient db = DatabaseClient.create(pool);
 
     private record Order(String number, Instant placedAt) {}
@@ -77,7 +77,7 @@ class PartitionsGuideTest {
         // endregion
         table.create(connections).block(LIMIT);
         // region: partitionsRetention
-        retention.run(connections).blockLast(); // before the consumer starts: there is a partition for each day then
+        retention.run(connections).then().block(); // before the consumer starts: there is a partition for each day then
         Disposable cleaning = retention
                 .every(Duration.ofHours(1), connections, error -> log.warn("the retention has failed", error))
                 .subscribe();
@@ -98,7 +98,7 @@ class PartitionsGuideTest {
         ClaimTable old = ClaimTable.named("inbox");
         ClaimTable table = ClaimTable.processedMessages().partitionedBy(Buckets.daily());
         old.create(pool).then(table.create(pool)).block(LIMIT);
-        Retention.of(table, Duration.ofDays(30)).run(pool).blockLast(LIMIT);
+        Retention.of(table, Duration.ofDays(30)).run(pool).then().block(LIMIT);
         Order order = new Order("A-1", Instant.now());
         IdempotentConsumer<Order> before = IdempotentConsumer.<Order>named("loyalty")
                 .identifiedBy(Order::number)
