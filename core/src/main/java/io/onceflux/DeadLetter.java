@@ -12,9 +12,13 @@ import org.jspecify.annotations.Nullable;
  * @param kind what kind of failure it was; null if the broker gave it up, or another release of OnceFlux for a kind of its own
  * @param reason why, for a person
  * @param sqlState the SQLSTATE of the last error, or null
- * @param attempts how many transactions were started for it
+ * @param attempts how many transactions were started for it, as {@link Failure#attempts}
  * @param time when it was given up; null if that is not known
- * @param headers the headers of the message, as text
+ * @param headers the headers of the message, as text, and what its source adds: of RabbitMQ the properties, such as {@code content-type},
+ *     and the place ({@code exchange}, {@code routing-key}); of Kafka the key ({@code kafka-key}) and the place ({@code kafka-topic}, {@code
+ *     kafka-partition}, {@code kafka-offset}, {@code kafka-timestamp}). In a queue or topic of dead letters the place is that of the letter
+ *     itself; where the original was is in {@code x-onceflux-queue}, {@code x-onceflux-topic}, {@code x-onceflux-offset} and so on. In a table the
+ *     place is that of the original
  * @param body the body of the message, byte for byte
  */
 @SuppressWarnings("ArrayRecordComponent") // Two of them are never compared.

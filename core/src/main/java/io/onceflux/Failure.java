@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
  * @param messageKey the key of the message, or null if it had no usable one
  * @param reason a sentence for a person, at most {@value #MAX_REASON} characters
  * @param sqlState the SQLSTATE of the last error, or null if the database did not raise it
- * @param attempts how many transactions were started for the message
+ * @param attempts how many transactions were started for the message, alone or in a batch with others: what was found to be at fault in a
+ *     batch has several, also where it failed for good at once
  * @param time when it was given up
  * @param cause the last error
  */

@@ -34,11 +34,13 @@ import reactor.core.publisher.Mono;
  *
  * <p>Errors, before the group has taken the consumer in for the first time: {@link InvalidSetupException} for settings that the
  * client refuses, a refused login, a missing topic or dead-letter topic, missing rights, a consumer that takes its ids from a source
- * that has none, and brokers that cannot be reached for the start limit. Afterwards none: outages are ridden out, and told to the
- * consumer's listener.
+ * that has none, and brokers that cannot be reached for the start limit. Afterwards outages are ridden out, and told to the
+ * consumer's listener. Two errors end the flux even then, also {@link InvalidSetupException}: an {@link OffsetFence} that cannot know any more
+ * what is done, and another instance that has taken this one's place with the same {@code group.instance.id}.
  *
- * <p>Closing commits what is done and leaves the group. It takes at most ten seconds, also if the broker does not answer; {@link
- * io.onceflux.ConsumerListener#onSourceClosed} tells, and {@link io.onceflux.IdempotentConsumer#stop} waits for it.
+ * <p>Closing commits what is done and leaves the group. In the middle of a rebalance nothing can be committed, so it waits for its end, for 5 s
+ * at most; if it does not end, what was done since it began comes again, and is a duplicate. Closing takes at most ten seconds, also if the broker
+ * does not answer; {@link io.onceflux.ConsumerListener#onSourceClosed} tells, and {@link io.onceflux.IdempotentConsumer#stop} waits for it.
  */
 public final class KafkaDeliveries {
 

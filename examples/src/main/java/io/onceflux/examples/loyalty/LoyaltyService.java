@@ -17,13 +17,15 @@ public final class LoyaltyService {
 
     static final int LANES = 16;
 
+    // region: reader
     /** Fields that are new to us may come; a field that is missing makes the message a dead letter, not a credit of 0. */
-    private static final ObjectReader JSON = new ObjectMapper()
+    static final ObjectReader JSON = new ObjectMapper()
             .readerFor(OrderCompleted.class)
             .without(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
             .with(
                     DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES,
                     DeserializationFeature.FAIL_ON_NULL_CREATOR_PROPERTIES);
+    // endregion
 
     private final Flux<Delivery<byte[]>> orders;
     private final IdempotentConsumer<OrderCompleted> loyalty;
@@ -52,7 +54,7 @@ public final class LoyaltyService {
 
     // region: effect
     /** Both statements are in one transaction with the claim of the order. */
-    private static Mono<Void> credit(OrderCompleted order, DatabaseClient db) {
+    static Mono<Void> credit(OrderCompleted order, DatabaseClient db) {
         return addToBalance(order, db).then(enterInLedger(order, db));
     }
 

@@ -1,20 +1,26 @@
 package io.onceflux.examples.loyalty;
 
+import static io.onceflux.examples.loyalty.LoyaltyService.JSON;
+import static io.onceflux.examples.loyalty.Shop.order;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.ObjectReader;
+import io.onceflux.DeadLetter;
+import io.onceflux.DeadLetters;
 import io.onceflux.Delivery;
 import io.onceflux.IdempotentConsumer;
 import io.onceflux.Outcome;
+import io.onceflux.kafka.KafkaDeadLetters;
 import io.onceflux.kafka.KafkaDeliveries;
 import io.onceflux.kafka.KafkaOptions;
 import io.onceflux.kafka.OffsetFence;
 import io.onceflux.postgres.OffsetTable;
+import io.onceflux.services.ForkedJvm;
 import io.r2dbc.spi.ConnectionFactory;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.junit.jupiter.api.AfterEach;
@@ -29,7 +35,6 @@ import reactor.core.publisher.Mono;
 class KafkaGuideTest {
 
     private static final Logger log = LoggerFactory.getLogger(KafkaGuideTest.class);
-    private static final ObjectReader JSON = new ObjectMapper().readerFor(OrderCompleted.class);
 
     private final KafkaShop shop;
 
@@ -43,17 +48,72 @@ class KafkaGuideTest {
     }
 
     @Test
-    void theOptionsAreComplete() {
-        // region: kafkaOptions
-        KafkaOptions topic = KafkaOptions.topic("orders")
-                .bootstrapServers("broker:9092")
-                .groupId("loyalty")
-                .messageIdFromHeader("event-id")
-                .property("security.protocol", "SASL_SSL") // and whatever else the Kafka client knows
-                .build();
+    void theServiceCreditsEachOrderOnceUntilItIsToldToEnd() throws Exception {
+        try (ForkedJvm service = ForkedJvm.start(KafkaGuide.class, shop.settings())) {
+            shop.publish(order("A-1", "C-1", 10));
+            shop.publish(order("A-1", "C-1", 10));
+            shop.publish(order("A-2", "C-9", 10));
+            shop.awaitConsumer();
+            shop.awaitDeadLetters(1);
+            await().atMost(Shop.LIMIT).until(() -> shop.consumed.lag() == 0);
+            service.terminate();
+            assertThat(service.exitCode()).isEqualTo(143);
+        }
+        assertThat(shop.consumed.members()).as("it has left the group").isEmpty();
+        assertThat(shop.points("C-1")).isEqualTo(10);
+    }
+
+    @Test
+    void theServiceEndsWhereItsSetUpIsWrong() {
+        Map<String, String> settings = shop.settings();
+        settings.put("loyalty.topic", shop.topic + "-is-missing");
+        try (ForkedJvm service = ForkedJvm.start(KafkaGuide.class, settings)) {
+            assertThat(service.exitCode()).isEqualTo(1);
+        }
+    }
+
+    @Test
+    void aDeadLetterIsListedAndGivenBackAndIsANewOneIfItFailsAgain() throws Exception {
+        KafkaOptions topic = shop.options().build();
+        LoyaltyService service = new LoyaltyService(KafkaDeliveries.from(topic), shop.pool);
+        Disposable running = service.run().subscribe();
+        shop.publish(order("A-1", "C-9", 10));
+        shop.awaitConsumer();
+        shop.awaitDeadLetters(1);
+        Map<String, String> first = lastDeadLetter(topic).headers();
+        assertThat(first).containsEntry("kafka-topic", shop.consumed.deadLetters());
+        assertThat(first).containsEntry("x-onceflux-topic", shop.topic).containsEntry("x-onceflux-offset", "0");
+
+        listAndReplay(topic);
+        await().atMost(Shop.LIMIT).until(() -> shop.consumed.givenUp() == 3); // With the mark.
+        shop.awaitDeadLetters(1);
+        assertThat(placeOf(lastDeadLetter(topic).headers())).isNotEqualTo(placeOf(first));
+
+        shop.addCustomers("C-9");
+        listAndReplay(topic);
+        await().atMost(Shop.LIMIT).until(() -> shop.points("C-9") == 10);
+        shop.awaitDeadLetters(0);
+        service.stop().block(Shop.LIMIT);
+        await().until(running::isDisposed);
+    }
+
+    private static DeadLetter lastDeadLetter(KafkaOptions topic) {
+        return Objects.requireNonNull(KafkaDeadLetters.of(topic).list().blockLast(Shop.LIMIT));
+    }
+
+    private static String placeOf(Map<String, String> headers) {
+        return headers.get("kafka-partition") + "/" + headers.get("kafka-offset");
+    }
+
+    private static void listAndReplay(KafkaOptions topic) {
+        // region: kafkaDeadLetters
+        DeadLetters letters = KafkaDeadLetters.of(topic); // the consumer's options
+        letters.list().doOnNext(letter -> log.info("{}", letter)).then().block();
+        letters.replay(letter -> letter.reason().startsWith("no customer"), 50) // in a second
+                .doOnNext(letter -> log.info("given back: {}", letter))
+                .then()
+                .block();
         // endregion
-        assertThat(topic.topics()).containsExactly("orders");
-        assertThat(topic.messageIdHeader()).isEqualTo("event-id");
     }
 
     @Test
@@ -63,12 +123,10 @@ class KafkaGuideTest {
                 .effect((order, db) -> credit(order, db))
                 .build(shop.pool);
         KafkaOptions topic = shop.options().messageIdFromHeader("event-id").build();
-        // region: kafka
         Disposable running = KafkaDeliveries.from(topic)
                 .map(Delivery.decoding(JSON::<OrderCompleted>readValue))
-                .transform(loyalty) // a consumer with identifiedByMessageId(), or with an id from the payload
-                .subscribe(outcome -> {}, error -> log.error("the consumer has ended", error));
-        // endregion
+                .transform(loyalty)
+                .subscribe();
 
         for (String eventId : List.of("e-1", "e-1", "e-2")) {
             ProducerRecord<byte[], byte[]> event = new ProducerRecord<>(
