@@ -534,6 +534,11 @@ public final class ConsumerBuilder<T> {
                                 + " sentAt(...)")
                         .formatted(consumer, kept));
         that(
+                recentKeys == null,
+                ("consumer '%s' keeps its claims in %s, which can be told to forget, and recentKeys would not hear of it: leave them out; a"
+                                + " redelivery costs no more than a message there")
+                        .formatted(consumer, kept));
+        that(
                 deadLetterTable == null,
                 ("consumer '%s' keeps its claims in %s, where a dead letter is passed for good: one in a deadLetterTable could not be"
                                 + " replayed. Leave dead letters to the source, whose replay makes them new messages")

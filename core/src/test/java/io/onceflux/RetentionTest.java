@@ -139,7 +139,9 @@ class RetentionTest {
             assertThat(run).as("a transaction a page").hasSize(pages);
             assertThat(removed(run(wide))).isZero();
             assertThat(count.block(LIMIT)).isEqualTo(pages);
-            assertThat(pagesLookedAtIn("wide")).isBetween(2L * pages, 20L * pages);
+            // Before PostgreSQL 14 each place that a row can have is looked at, some 300 of a page.
+            long aPage = database.count("SELECT current_setting('server_version_num')::bigint") >= 140_000 ? 10 : 300;
+            assertThat(pagesLookedAtIn("wide")).isBetween(2L * pages, 2 * aPage * pages);
         } finally {
             Mono.from(reader.close()).block(LIMIT);
             database.run("DROP TABLE wide");

@@ -68,7 +68,7 @@ final class ChaosOptions {
             paramLabel = "N",
             converter = Count.class,
             description =
-                    "Group commit of every consumer. Default: 1 for some, 20 for the others; the seed chooses which. 20 for all with"
+                    "Group commit of every consumer. Default: 1 for some, 20 for the others; the seed chooses which. 4 for all with"
                             + " an offset fence.")
     private @Nullable Integer maxBatch;
 

@@ -16,6 +16,9 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
     private static final int ALONE = 1;
     private static final int TOGETHER = 20;
 
+    /** A partition is handled in a row, and would not keep up otherwise: alone, or where most batches have poison and are split. */
+    private static final int FEW = 4;
+
     /**
      * What was not asked for is chosen by bits of the seed, and not drawn, so that the schedule stays the seed's. What goes by position
      * cannot keep dead letters in a table.
@@ -23,8 +26,6 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
     static ConsumerSetup of(
             long seed, Variant variant, @Nullable DeadLetterPlace deadLetters, @Nullable Integer maxBatch) {
         boolean oddSeed = (seed & 1) != 0;
-        boolean together =
-                variant.goesByPosition(); // A partition is handled in a row: alone, its messages would not keep up.
         boolean evenOnesTogether = (seed >> 1 & 1) != 0;
         return new ConsumerSetup(
                 variant,
@@ -34,7 +35,9 @@ record ConsumerSetup(Variant variant, DeadLetterPlace deadLetters, List<Integer>
                 IntStream.rangeClosed(1, Consumers.COUNT)
                         .mapToObj(number -> maxBatch != null
                                 ? maxBatch
-                                : together || number % 2 == 0 == evenOnesTogether ? TOGETHER : ALONE)
+                                : variant.goesByPosition()
+                                        ? FEW
+                                        : number % 2 == 0 == evenOnesTogether ? TOGETHER : ALONE)
                         .toList());
     }
 
