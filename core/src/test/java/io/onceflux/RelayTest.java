@@ -341,7 +341,7 @@ class RelayTest {
                         database.direct().create(),
                         connection -> Mono.from(connection.beginTransaction())
                                 .then(TABLE.waitForTurn(connection, "mail"))
-                                .then(TABLE.take(connection, "mail", 2, Duration.ofSeconds(2), false))
+                                .then(TABLE.take(connection, "mail", 2, Duration.ofSeconds(2), false, ""))
                                 .then(Mono.from(connection.commitTransaction())),
                         Connection::close)
                 .then()
@@ -493,7 +493,8 @@ class RelayTest {
     private static List<OutboxTable.Lease> take(ShortTransactions transactions) {
         return Objects.requireNonNull(transactions
                 .inTransaction(connection -> TABLE.waitForTurn(connection, "mail")
-                        .then(Mono.defer(() -> TABLE.take(connection, "mail", 10, Duration.ofMinutes(1), false))))
+                        .then(Mono.defer(() -> TABLE.take(connection, "mail", 10, Duration.ofMinutes(1), false, ""))))
+                .map(OutboxTable.Taken::rows)
                 .block(LIMIT));
     }
 

@@ -30,6 +30,8 @@ final class RelayWorker {
     private volatile int size;
     private volatile long known;
     private volatile Duration idlePause = SHORTEST_PAUSE;
+    private volatile String reached = "";
+    private volatile boolean lookOn;
 
     /**
      * @param wakeUps of this one
@@ -75,23 +77,27 @@ final class RelayWorker {
         return settings.database()
                 .inTransaction(connection -> table.waitForTurn(connection, kind).then(Mono.defer(() -> {
                     long now = System.nanoTime(); // The lease is counted from later on.
-                    return table.take(connection, kind, size, settings.lease(), settings.parkedBlocksItsKey())
-                            .map(rows -> new Taken(rows, now));
+                    return table.take(connection, kind, size, settings.lease(), settings.parkedBlocksItsKey(), reached)
+                            .map(taken -> new Look(taken, now));
                 })))
-                .flatMap(taken -> Mono.fromSupplier(() -> batchOf(taken)));
+                .flatMap(look -> Mono.fromSupplier(() -> batchOf(look)));
     }
 
-    private record Taken(List<Lease> rows, long atNanos) {}
+    private record Look(OutboxTable.Taken taken, long atNanos) {}
 
-    private @Nullable RelayBatch batchOf(Taken taken) {
-        if (taken.rows().isEmpty()) {
+    private @Nullable RelayBatch batchOf(Look look) {
+        List<Lease> rows = look.taken().rows();
+        String before = reached;
+        reached = look.taken().reached();
+        lookOn = rows.isEmpty() && !(before.isEmpty() && reached.isEmpty());
+        if (rows.isEmpty()) {
             barren = 0;
             return null;
         }
-        if (taken.rows().size() == settings.batchSize()) {
+        if (rows.size() == settings.batchSize()) {
             siblings.wake();
         }
-        return RelayBatch.begin(settings, table, kind, stop, taken.rows(), taken.atNanos());
+        return RelayBatch.begin(settings, table, kind, stop, rows, look.atNanos());
     }
 
     /** What is too much to be read at once is read in smaller parts. */
@@ -107,6 +113,9 @@ final class RelayWorker {
         }
         if (barren > 0) { // The target is likely away, and each look passes over all that waits for it.
             return orStopped(Mono.delay(AFTER_ERRORS.after(barren)));
+        }
+        if (lookOn) { // There are keys that were not looked at.
+            return orStopped(Mono.delay(SHORTEST_PAUSE));
         }
         if (told > 0) {
             idlePause = SHORTEST_PAUSE;

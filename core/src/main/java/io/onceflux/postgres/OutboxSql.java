@@ -36,7 +36,11 @@ final class OutboxSql {
     private static final String FIND = """
             SELECT n.nspname::text AS schema, c.relpersistence::text AS persistence,
                    ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) AS columns,
-                   c.oid::bigint AS oid
+                   c.oid::bigint AS oid,
+                   (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NOT NULL
+                       AND ARRAY['kind', 'message_key', 'number']::name[] = ARRAY(
+                           SELECT a.attname FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, nth)
+                           JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum ORDER BY nth)) >= 2 AS by_key
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)""";
 
     private static final List<String> COLUMNS = List.of(
@@ -55,7 +59,7 @@ final class OutboxSql {
             "reason");
 
     /** The end of a lease as a number, which every settlement changes. */
-    private static final String MICROS = "(extract(epoch FROM kept.due_at) * 1000000)::bigint";
+    static final String MICROS = "(extract(epoch FROM kept.due_at) * 1000000)::bigint";
 
     /** Of a kind in a table. */
     private static final String LOCK =
@@ -64,6 +68,9 @@ final class OutboxSql {
     /** Whoever is frozen while it has the lock loses its session, and nobody waits for it for long. */
     private static final String LIMITS =
             "set_config('lock_timeout', '5000', true), set_config('idle_in_transaction_session_timeout', '10000', true)";
+
+    /** For {@link OutboxTake}, which says by an order which index is meant. What is avoided looks dear enough to be compiled. */
+    private static final String NO_SORTS = "set_config('enable_sort', 'off', true), set_config('jit', 'off', true)";
 
     private final String name;
     private final Identifier table;
@@ -77,8 +84,11 @@ final class OutboxSql {
         return name;
     }
 
-    /** @param missing the columns that it has not */
-    record Found(String schema, String persistence, List<String> missing, Long oid) {}
+    /**
+     * @param missing the columns that it has not
+     * @param byKey whether it has both indexes of the keys
+     */
+    record Found(String schema, String persistence, List<String> missing, Long oid, boolean byKey) {}
 
     String create() {
         return """
@@ -99,13 +109,15 @@ final class OutboxSql {
                 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
                 CREATE INDEX IF NOT EXISTS %2$s ON %1$s ("kind", "number") WHERE "sent_at" IS NULL AND "parked_at" IS NULL;
                 CREATE INDEX IF NOT EXISTS %3$s ON %1$s ("kind", "due_at") WHERE "sent_at" IS NULL AND "parked_at" IS NULL;
-                CREATE INDEX IF NOT EXISTS %4$s ON %1$s ("kind", "number") WHERE "sent_at" IS NULL AND "parked_at" IS NOT NULL;
-                CREATE INDEX IF NOT EXISTS %5$s ON %1$s ("sent_at") WHERE "sent_at" IS NOT NULL;
+                CREATE INDEX IF NOT EXISTS %4$s ON %1$s ("kind", "message_key", "number") WHERE "sent_at" IS NULL AND "parked_at" IS NULL;
+                CREATE INDEX IF NOT EXISTS %5$s ON %1$s ("kind", "message_key", "number") WHERE "sent_at" IS NULL AND "parked_at" IS NOT NULL;
+                CREATE INDEX IF NOT EXISTS %6$s ON %1$s ("sent_at") WHERE "sent_at" IS NOT NULL;
                 """.formatted(
                         name,
                         table.with("_pending_idx").quoted(),
                         table.with("_due_idx").quoted(),
-                        table.with("_parked_idx").quoted(),
+                        table.with("_keys_idx").quoted(),
+                        table.with("_parked_keys_idx").quoted(),
                         table.with("_sent_idx").quoted());
     }
 
@@ -120,7 +132,8 @@ final class OutboxSql {
                                 .filter(column -> !List.of(get(row, "columns", String[].class))
                                         .contains(column))
                                 .toList(),
-                        get(row, "oid", Long.class)),
+                        get(row, "oid", Long.class),
+                        get(row, "by_key", Boolean.class)),
                 name);
     }
 
@@ -171,42 +184,10 @@ final class OutboxSql {
     Mono<Void> waitForTurn(Connection inTransaction, String kind) {
         return Queries.execute(
                 inTransaction,
-                "SELECT pg_advisory_xact_lock(" + LOCK + ") FROM (SELECT " + LIMITS + " OFFSET 0) AS limits",
+                "SELECT pg_advisory_xact_lock(" + LOCK + ") FROM (SELECT " + LIMITS + ", " + NO_SORTS
+                        + " OFFSET 0) AS limits",
                 name,
                 kind);
-    }
-
-    /** A key is busy as long as any row of it is taken, or waits to be tried again: also a later one, if an earlier one was committed late. */
-    Mono<List<Lease>> take(Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock) {
-        String sql = """
-                WITH busy AS MATERIALIZED (
-                    SELECT DISTINCT message_key FROM %1$s
-                    WHERE kind = $1 AND sent_at IS NULL AND parked_at IS NULL AND due_at > statement_timestamp()),
-                blocked AS MATERIALIZED (
-                    SELECT message_key, min(number) AS number FROM %1$s
-                    WHERE $4::boolean AND kind = $1 AND sent_at IS NULL AND parked_at IS NOT NULL GROUP BY message_key),
-                due AS (
-                    SELECT number FROM %1$s AS pending
-                    WHERE kind = $1 AND sent_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
-                      AND message_key NOT IN (SELECT message_key FROM busy)
-                      AND NOT EXISTS (
-                        SELECT FROM blocked WHERE blocked.message_key = pending.message_key AND blocked.number < pending.number)
-                    ORDER BY number LIMIT $2::int FOR UPDATE OF pending SKIP LOCKED)
-                UPDATE %1$s AS kept SET due_at = statement_timestamp() + make_interval(secs => $3::float8), attempts = attempts + 1
-                FROM due WHERE kept.number = due.number
-                RETURNING kept.number, attempts, %2$s AS until""".formatted(name, MICROS);
-        return Queries.rows(
-                        inTransaction,
-                        sql,
-                        row -> new Lease(
-                                get(row, "number", Long.class),
-                                get(row, "attempts", Integer.class),
-                                get(row, "until", Long.class)),
-                        kind,
-                        most,
-                        lease.toMillis() / 1000.0,
-                        parkedBlock)
-                .collectList();
     }
 
     /** Behind the transaction that has taken them: nobody has to wait until they have been read. */
@@ -341,7 +322,7 @@ final class OutboxSql {
         return rows.stream().map(text).toArray(String[]::new);
     }
 
-    private static <V> V get(Row row, String column, Class<V> type) {
+    static <V> V get(Row row, String column, Class<V> type) {
         return Objects.requireNonNull(row.get(column, type), column);
     }
 }

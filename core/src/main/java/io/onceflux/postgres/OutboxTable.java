@@ -87,6 +87,13 @@ public final class OutboxTable {
     public record Lease(long number, int attempts, long until) {}
 
     /**
+     * What was taken.
+     *
+     * @param reached the key behind which the next look is to go on; empty where there is none
+     */
+    public record Taken(List<Lease> rows, String reached) {}
+
+    /**
      * What became of a row.
      *
      * @param pause until it may be taken again, for {@link Fate#AGAIN}
@@ -163,6 +170,12 @@ public final class OutboxTable {
                             .formatted(this, sql.quotedName()));
         }
         UniqueIndex.require(indexes, List.of(new Identifier("idempotency_key")), toString(), sql.quotedName());
+        if (!found.byKey()) {
+            throw new UnfitTableException(
+                    ("Table %s lacks an index of its keys: each look would read all that waits. This makes what is missing, and"
+                                    + " leaves the rest: %s")
+                            .formatted(this, createSql().strip().replaceAll("\\s+", " ")));
+        }
         return inSchema(found.schema());
     }
 
@@ -181,17 +194,22 @@ public final class OutboxTable {
     }
 
     /**
-     * Takes rows of a kind that are due, in the order in which they were appended, for a time: nobody else gets them before that is over. Of a
-     * key none is taken as long as another one of it is, or waits to be tried again. In the transaction of {@link #waitForTurn}.
+     * Takes rows of a kind that are due for a time: nobody else gets them before that is over. First those that were appended first; where most of
+     * these have to wait, those of keys in the order of the keys. Of a key they are taken in the order in which they were appended, and none as
+     * long as another one of it is taken, or waits to be tried again. In the transaction of {@link #waitForTurn}.
+     *
+     * <p>How much is read is bounded by {@code most} and the number of rows that are taken, wait to be tried again or are parked; not by how many
+     * wait behind those.
      *
      * @param most how many at most
      * @param lease for how long
      * @param parkedBlock whether a row that is parked holds up those behind it
-     * @return the rows that were taken
+     * @param after {@link Taken#reached} of the look before; empty for the first
+     * @return what was taken. If that is nothing, but a key was reached, or the look began behind one, there may be more
      */
-    public Mono<List<Lease>> take(
-            Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock) {
-        return sql.take(inTransaction, kind, most, lease, parkedBlock);
+    public Mono<Taken> take(
+            Connection inTransaction, String kind, int most, Duration lease, boolean parkedBlock, String after) {
+        return OutboxTake.from(sql.quotedName(), inTransaction, kind, most, lease, parkedBlock, after);
     }
 
     /** Reads rows that were taken, in the order in which they were appended. */
