@@ -55,6 +55,8 @@ final class Assignment {
     private boolean cut;
     private int round;
     private long blockedAt = UNKNOWN;
+    private long most = Long.MAX_VALUE;
+    private boolean full;
 
     /**
      * @param inOrder whether a message may only be handled once all before it are done: where one is let go, so are all that are not
@@ -139,6 +141,25 @@ final class Assignment {
         return round;
     }
 
+    /**
+     * Notes that a message is done; false if that comes too late.
+     *
+     * @param room run if more may be taken now of a partition that was {@linkplain #isFull full}
+     */
+    boolean complete(long offset, Runnable room) {
+        boolean inTime = complete(offset);
+        if (inTime && hasRoomAgain()) {
+            room.run();
+        }
+        return inTime;
+    }
+
+    private synchronized boolean hasRoomAgain() {
+        boolean before = full;
+        updateFull();
+        return before && !full;
+    }
+
     /** Notes that a message is done; false if that comes too late. */
     synchronized boolean complete(long offset) {
         if (state == State.ENDED) {
@@ -203,6 +224,20 @@ final class Assignment {
     /** Whether so much is done behind what is not that no more is to be taken. What was let go has to come first, or nothing ever is. */
     synchronized boolean isTooFarAhead(long maxDeferred) {
         return deferred() >= maxDeferred && awaited.isEmpty() && givenBack.isEmpty();
+    }
+
+    /**
+     * Whether so many of its messages came and are not done that it is to wait, from these on until half of them are done. What was let go
+     * has to come first.
+     */
+    synchronized boolean isFull(long mostOpen) {
+        most = mostOpen;
+        updateFull();
+        return full && awaited.isEmpty() && givenBack.isEmpty();
+    }
+
+    private void updateFull() {
+        full = open.size() >= most || (full && open.size() > most / 2);
     }
 
     /**

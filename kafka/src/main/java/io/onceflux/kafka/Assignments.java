@@ -144,11 +144,16 @@ final class Assignments {
         return cut;
     }
 
-    /** Those that must wait: because they have not been looked at yet, or because too much is done behind a message that is not. */
-    Set<TopicPartition> waiting(long maxDeferred) {
+    /**
+     * Those that must wait: because they have not been looked at yet, because too much is done behind a message that is not, or because they
+     * would take the place of the others.
+     *
+     * @param mostOpen how many messages of a partition may be here and not done
+     */
+    Set<TopicPartition> waiting(long maxDeferred, long mostOpen) {
         Set<TopicPartition> waiting = new HashSet<>();
         for (Assignment assignment : new ArrayList<>(current.values())) {
-            if (!assignment.mayBegin() || assignment.isTooFarAhead(maxDeferred)) {
+            if (!assignment.mayBegin() || assignment.isTooFarAhead(maxDeferred) || assignment.isFull(mostOpen)) {
                 waiting.add(assignment.partition());
             }
         }

@@ -1,5 +1,6 @@
 package io.onceflux.kafka;
 
+import io.onceflux.Intake;
 import io.onceflux.InvalidSetupException;
 import java.time.Duration;
 import java.util.HashMap;
@@ -101,6 +102,11 @@ final class ClientSettings {
                 !all.containsKey(ProducerConfig.TRANSACTIONAL_ID_CONFIG),
                 "transactional.id of the producer of %s must not be set: it uses no transactions".formatted(ofWhat));
         return all;
+    }
+
+    /** How many of the deliveries that a consumer takes are one lane's, if all have the same. */
+    static int shareOfALane(Intake intake) {
+        return Math.max(1, intake.maxInFlight() / intake.lanes());
     }
 
     static Map<String, Object> consumer(KafkaOptions options, String consumer, int maxInFlight) {

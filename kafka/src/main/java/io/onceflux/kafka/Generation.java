@@ -85,7 +85,7 @@ final class Generation {
                 .<Delivery<ConsumerRecord<byte[], byte[]>>>handle((record, sink) -> {
                     Taken taken = assignments.take(record);
                     if (taken != null) {
-                        sink.next(new KafkaDelivery(record, taken, deadLetters, fencing, options));
+                        sink.next(new KafkaDelivery(record, taken, deadLetters, fencing, options, this::moreMayCome));
                     }
                 })
                 .doOnCancel(assignments::cut)
@@ -97,8 +97,10 @@ final class Generation {
 
     /** Reactor Kafka polls, for as long as there is demand; offsets are kept and committed by {@link WatchedConsumer}. */
     private ReceiverOptions<byte[], byte[]> receiving(Scheduler emitting) {
-        ReceiverOptions<byte[], byte[]> receiving = ReceiverOptions.<byte[], byte[]>create(
-                        ClientSettings.consumer(options, intake.consumer(), intake.maxInFlight()))
+        ReceiverOptions<byte[], byte[]> receiving = ReceiverOptions.<byte[], byte[]>create(ClientSettings.consumer(
+                        options,
+                        intake.consumer(),
+                        fencing == null ? intake.maxInFlight() : ClientSettings.shareOfALane(intake)))
                 .commitInterval(Duration.ZERO)
                 .maxDelayRebalance(Duration.ZERO)
                 .closeTimeout(CLOSING)
@@ -115,6 +117,21 @@ final class Generation {
         });
     }
 
+    /**
+     * Of a partition. Where one is a lane, the client would let the first one have all places, for it returns what it has fetched of one before
+     * it goes on to the next: the other lanes would have nothing to do.
+     */
+    private long mostOpen() {
+        return fencing == null ? Long.MAX_VALUE : ClientSettings.shareOfALane(intake);
+    }
+
+    private void moreMayCome() {
+        WatchedConsumer made = consumer;
+        if (made != null) {
+            made.wakeup();
+        }
+    }
+
     private long maxDeferred() {
         Integer chosen = options.maxDeferredCommits();
         return chosen != null ? chosen : 10L * intake.maxInFlight();
@@ -128,7 +145,7 @@ final class Generation {
             WatchedConsumer made = Refusals.making(
                     options,
                     () -> new WatchedConsumer(
-                            receiving.consumerProperties(), options, assignments, maxDeferred(), watcher));
+                            receiving.consumerProperties(), options, assignments, maxDeferred(), mostOpen(), watcher));
             consumer = made;
             return (Consumer<K, V>) made;
         }

@@ -22,21 +22,25 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
     private final DeadLetterProducer deadLetters;
     private final @Nullable Fencing fencing;
     private final KafkaOptions options;
+    private final Runnable room;
     private final AtomicBoolean settled = new AtomicBoolean();
     private final AtomicBoolean deadLetterStored = new AtomicBoolean();
 
+    /** @param room run when more of its partition may come, which had to wait */
     KafkaDelivery(
             ConsumerRecord<byte[], byte[]> record,
             Taken taken,
             DeadLetterProducer deadLetters,
             @Nullable Fencing fencing,
-            KafkaOptions options) {
+            KafkaOptions options,
+            Runnable room) {
         this.record = record;
         this.assignment = taken.assignment();
         this.round = taken.round();
         this.deadLetters = deadLetters;
         this.fencing = fencing;
         this.options = options;
+        this.room = room;
     }
 
     @Override
@@ -127,7 +131,7 @@ final class KafkaDelivery implements Delivery<ConsumerRecord<byte[], byte[]>> {
     }
 
     private Mono<Void> acknowledge() {
-        return assignment.complete(record.offset()) ? Mono.empty() : tooLate();
+        return assignment.complete(record.offset(), room) ? Mono.empty() : tooLate();
     }
 
     private static Mono<Void> tooLate() {

@@ -39,6 +39,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private final Assignments assignments;
     private final KafkaOptions options;
     private final long maxDeferred;
+    private final long mostOpen;
     private final Watcher watcher;
     private final Commits commits;
     private final Sinks.Empty<Void> closed = Sinks.empty();
@@ -55,11 +56,13 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
             KafkaOptions options,
             Assignments assignments,
             long maxDeferred,
+            long mostOpen,
             Watcher watcher) {
         super(settings);
         this.options = options;
         this.assignments = assignments;
         this.maxDeferred = maxDeferred;
+        this.mostOpen = mostOpen;
         this.watcher = watcher;
         this.commits = new Commits(
                 new CommitCalls(),
@@ -156,7 +159,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private void holdBack() {
         Set<TopicPartition> assigned = assignment();
         Set<TopicPartition> hold =
-                new HashSet<>(assignments.isIntakeEnded() ? assigned : assignments.waiting(maxDeferred));
+                new HashSet<>(assignments.isIntakeEnded() ? assigned : assignments.waiting(maxDeferred, mostOpen));
         hold.retainAll(assigned);
         Set<TopicPartition> release = new HashSet<>(pausedHere);
         release.removeAll(hold);

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -38,6 +39,26 @@ class AssignmentTest {
         for (long offset : offsets) {
             assertThat(assignment.complete(offset)).isTrue();
         }
+    }
+
+    @Test
+    void aPartitionThatHasAllItsPlacesWaitsUntilHalfOfThemAreFree() {
+        Assignment partition = new Assignment(new TopicPartition("orders", 0), null, true);
+        AtomicInteger room = new AtomicInteger();
+        assertThat(partition.fetched(records(10, 11, 12))).isTrue();
+        assertThat(partition.isFull(4)).isFalse();
+        assertThat(partition.fetched(records(13))).isTrue();
+        assertThat(partition.isFull(4)).isTrue();
+
+        assertThat(partition.complete(10, room::incrementAndGet)).isTrue();
+        assertThat(room).hasValue(0);
+        assertThat(partition.isFull(4)).isTrue();
+        assertThat(partition.complete(11, room::incrementAndGet)).isTrue();
+
+        assertThat(room).hasValue(1);
+        assertThat(partition.isFull(4)).isFalse();
+        assertThat(partition.complete(12, room::incrementAndGet)).isTrue();
+        assertThat(room).hasValue(1);
     }
 
     @Test

@@ -51,6 +51,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 
 /** A row for each partition in place of one for each message: what comes again is found, and nothing is passed over. */
 class OffsetFenceTest {
@@ -156,6 +157,35 @@ class OffsetFenceTest {
             running.stop();
         }
         assertThat(database.effectsOf("order-1")).isEqualTo(2);
+    }
+
+    /** The client returns what it has fetched of one partition before it goes on to the next. Two may still share a lane. */
+    @Test
+    void aPartitionThatIsHeldUpDoesNotTakeThePlacesOfTheOthers() {
+        broker.create(9);
+        List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (int partition = 0; partition < 9; partition++) {
+            for (int number = 0; number < (partition == 0 ? 1_000 : 100); number++) {
+                records.add(broker.record(partition, "p" + partition + "-" + number, "key"));
+            }
+        }
+        broker.publishAll(records);
+        Sinks.Empty<Void> go = Sinks.empty();
+        Effect<Order> effect =
+                (order, db) -> (order.id().startsWith("p0-") ? go.asMono() : Mono.<Void>empty()).then(order.apply(db));
+        try (Running running = Running.start(
+                broker.options().messageIdFromPosition().build(),
+                database.pool(34),
+                effect,
+                builder -> builder.claims(OffsetFence.in(TABLE)).lanes(32).maxInFlight(128))) {
+            await().until(() -> database.effects() >= 400);
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            await().until(() -> database.effects() == 1_800);
+            broker.awaitNoBacklog();
+            running.stop();
+        }
+        assertAppliedOnce(1_800);
+        assertInOrder(9);
     }
 
     /** The poison is of three kinds, of which one does not even reach an attempt. */
