@@ -11,6 +11,9 @@ import io.onceflux.postgres.OutboxTable;
 import io.onceflux.postgres.OutboxTable.Lease;
 import io.onceflux.postgres.OutboxTable.Taken;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.ConnectionFactoryMetadata;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -18,6 +21,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -176,6 +180,47 @@ class RelayBacklogTest {
         assertThat(errors).isEmpty();
         assertThat(database.count("SELECT count(*) FROM outbox WHERE sent_at IS NULL"))
                 .isEqualTo(20_040);
+    }
+
+    /** It looks through all keys, but not again and again. */
+    @Test
+    void aRelayThatFindsNoKeyFreePauses() {
+        append("'a' || lpad((n % 50)::text, 2, '0')", 1, 100);
+        database.run("UPDATE outbox SET due_at = now() + interval '1 hour' WHERE number <= 50");
+        AtomicInteger looks = new AtomicInteger();
+        ConnectionPool pool = database.pool(4);
+        Relay relay = Relay.of(Outbox.in(TABLE))
+                .to("mail", message -> Mono.empty())
+                .batchSize(2)
+                .workers(1)
+                .pollInterval(Duration.ofMinutes(10))
+                .keepSentForEver()
+                .build(new Counted(pool, looks));
+        Disposable running = relay.run().subscribe();
+        try {
+            await().until(() -> looks.get() > 6);
+            AtomicInteger before = new AtomicInteger();
+            await("it looks more and more seldom")
+                    .atMost(LIMIT)
+                    .pollInterval(Duration.ofSeconds(1))
+                    .until(() -> before.getAndSet(looks.get()) == looks.get());
+        } finally {
+            relay.stop().block(LIMIT);
+            await().until(running::isDisposed);
+        }
+    }
+
+    private record Counted(ConnectionPool pool, AtomicInteger taken) implements ConnectionFactory {
+
+        @Override
+        public Mono<Connection> create() {
+            return pool.create().doOnSubscribe(any -> taken.incrementAndGet());
+        }
+
+        @Override
+        public ConnectionFactoryMetadata getMetadata() {
+            return pool.getMetadata();
+        }
     }
 
     @Test

@@ -31,6 +31,7 @@ final class RelayWorker {
     private volatile long known;
     private volatile Duration idlePause = SHORTEST_PAUSE;
     private volatile String reached = "";
+    private volatile boolean foundSinceFirstKey;
     private volatile boolean lookOn;
 
     /**
@@ -87,9 +88,9 @@ final class RelayWorker {
 
     private @Nullable RelayBatch batchOf(Look look) {
         List<Lease> rows = look.taken().rows();
-        String before = reached;
+        foundSinceFirstKey = !rows.isEmpty() || (foundSinceFirstKey && !reached.isEmpty());
         reached = look.taken().reached();
-        lookOn = rows.isEmpty() && !(before.isEmpty() && reached.isEmpty());
+        lookOn = rows.isEmpty() && (!reached.isEmpty() || foundSinceFirstKey);
         if (rows.isEmpty()) {
             barren = 0;
             return null;
