@@ -109,27 +109,31 @@ class AdmissionTest {
     /** In the order of a log a message that is refused would pass for all before it. */
     @Test
     void claimsThatFollowTheSourceKnowNoAge() {
-        assertThatThrownBy(() -> within(orders(Order::apply))
-                        .claims(new Claims() {
-                            @Override
-                            public boolean followSource() {
-                                return true;
-                            }
+        Claims places = new Claims() {
+            @Override
+            public boolean followSource() {
+                return true;
+            }
 
-                            @Override
-                            public Mono<List<String>> verify(Connection connection, String consumer) {
-                                return Mono.just(List.of());
-                            }
+            @Override
+            public Mono<List<String>> verify(Connection connection, String consumer) {
+                return Mono.just(List.of());
+            }
 
-                            @Override
-                            public Mono<Claimed> claim(
-                                    Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
-                                return Mono.just(new Claimed(Set.of()));
-                            }
-                        })
-                        .build(pool))
+            @Override
+            public Mono<Claimed> claim(Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
+                return Mono.just(new Claimed(Set.of()));
+            }
+        };
+        assertThatThrownBy(() -> within(orders(Order::apply)).claims(places).build(pool))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("sentAt(...)");
+        assertThatThrownBy(() -> orders(Order::apply)
+                        .claims(places)
+                        .recentKeys(RecentKeys.of(100, Duration.ofMinutes(1)))
+                        .build(pool))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("recentKeys would not hear of it");
     }
 
     @Test

@@ -16,7 +16,6 @@ import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
-import io.onceflux.RecentKeys;
 import io.onceflux.RecordingListener;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
@@ -741,7 +740,6 @@ class OffsetFenceTest {
         assertRefused(builder -> builder.orderedBy(Order::customer), "orderedBy");
         assertRefused(builder -> builder.identifiedBy(Order::id), "identifiedByMessageId()");
         assertRefused(builder -> builder.deadLetterTable(DeadLetterTable.deadLetters()), "deadLetterTable");
-        assertRefused(builder -> builder.recentKeys(RecentKeys.of(100, Duration.ofMinutes(1))), "recentKeys");
         try (Running running = Running.start(
                 broker.options().build(),
                 database.pool(6),
