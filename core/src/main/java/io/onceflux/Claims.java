@@ -132,7 +132,7 @@ public interface Claims {
      *
      * <p>A claim costs two statements meanwhile. Fingerprints are compared where both places keep them.
      *
-     * @param from where claims were kept
+     * @param from where claims were kept; has no buckets
      * @param to where they are to be kept; what it refuses is claimed in neither
      */
     static Claims moving(Claims from, Claims to) {

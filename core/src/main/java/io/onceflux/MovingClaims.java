@@ -18,6 +18,10 @@ final class MovingClaims implements Claims {
         this.from = from;
         this.to = to;
         Require.that(
+                !from.haveBuckets(),
+                "claims cannot be moved from %s, which has partitions: what it refused would be claimed in %s all the same"
+                        .formatted(from, to));
+        Require.that(
                 !from.followSource() && !to.followSource() && from.areKept() && to.areKept(),
                 "claims can only be moved from one place with a row for each message to another, not from %s to %s"
                         .formatted(from, to));
@@ -68,7 +72,7 @@ final class MovingClaims implements Claims {
 
     @Override
     public boolean haveBuckets() {
-        return from.haveBuckets() || to.haveBuckets();
+        return to.haveBuckets();
     }
 
     @Override

@@ -90,9 +90,14 @@ final class TableClaims implements Claims {
 
     @Override
     public Mono<Boolean> tryOut(Connection inTransaction, MessageKey nobodys, Duration lockTimeout) {
-        return usable().flatMap(usable -> claim(
-                        inTransaction, List.of(new Claim(nobodys, null, usable.anyTime())), lockTimeout)
-                .map(claimed -> !claimed.fresh().isEmpty()));
+        return usable().flatMap(usable -> {
+            Mono<Claimed> claim = Mono.defer(
+                    () -> claim(inTransaction, List.of(new Claim(nobodys, null, usable.anyTime())), lockTimeout));
+            return claim.flatMap(claimed -> claimed.refused().isEmpty()
+                            ? Mono.just(claimed)
+                            : claim) // The partition was dropped meanwhile; by now it is known which is there.
+                    .map(claimed -> !claimed.fresh().isEmpty());
+        });
     }
 
     @Override

@@ -11,7 +11,9 @@ import static org.awaitility.Awaitility.await;
 
 import io.onceflux.postgres.Buckets;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.MissingPartitionException;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -30,9 +32,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.transaction.annotation.Isolation;
 import org.springframework.transaction.reactive.TransactionalOperator;
+import reactor.core.publisher.Mono;
 
 /** Claims in partitions: a message is once for as long as its partition is there, and is not run after that. */
 class PartitionedClaimsTest {
@@ -202,6 +206,29 @@ class PartitionedClaimsTest {
         assertThat(again.isDeadLettered()).isTrue();
         assertThat(database.effectsOf("old")).isEqualTo(1);
         assertThat(database.effectsOf("new")).isEqualTo(1);
+    }
+
+    /** A consumer lives for longer than its partitions, and asks now and then whether a claim that is nobody's can be written. */
+    @Test
+    void whetherTheTableTakesClaimsIsKnownWhenAllPartitionsThatWereSeenAreGone() {
+        create(daily);
+        Claims claims = Claims.in(daily);
+        Mono.usingWhen(pool.create(), one -> claims.verify(one, "loyalty"), Connection::close)
+                .then()
+                .block(LIMIT);
+        database.run("DROP TABLE claims");
+        ClaimTable later = ClaimTable.named("claims").partitionedBy(Buckets.daily());
+        later.create(pool).block(LIMIT);
+        String inAMonth = now.plus(Duration.ofDays(30)).toString().substring(0, 10);
+        String dayAfter = now.plus(Duration.ofDays(31)).toString().substring(0, 10);
+        database.run("CREATE TABLE claims_later PARTITION OF claims FOR VALUES FROM ('%s') TO ('%s')"
+                .formatted(inAMonth, dayAfter));
+
+        TransactionalOperator transactions = TransactionalOperator.create(new R2dbcTransactionManager(pool));
+        Mono<Boolean> tryOut = transactions.transactional(ConnectionFactoryUtils.getConnection(pool)
+                .flatMap(one -> claims.tryOut(one, new MessageKey("loyalty", "nobody's"), Duration.ofSeconds(1))));
+        assertThatThrownBy(() -> tryOut.block(LIMIT)).isInstanceOf(MissingPartitionException.class);
+        assertThat(tryOut.block(LIMIT)).isTrue();
     }
 
     @Test

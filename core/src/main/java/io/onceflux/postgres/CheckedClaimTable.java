@@ -116,7 +116,7 @@ public final class CheckedClaimTable {
         return warnings;
     }
 
-    /** A time that can be claimed; null where there are no buckets. */
+    /** A time that could be claimed when the partitions were looked at last; null where there are no buckets. */
     public @Nullable Instant anyTime() {
         return partitions == null ? null : partitions.anyTime();
     }

@@ -20,7 +20,7 @@ final class PartitionRange {
     private final ClaimTable table;
     private final Buckets buckets;
     private final ClaimPartitions partitions;
-    private final Instant anyTime;
+    private volatile Instant anyTime;
     private volatile @Nullable Span seen;
 
     /** @param found has a partition at least */
@@ -29,7 +29,7 @@ final class PartitionRange {
         this.buckets = buckets;
         this.partitions = new ClaimPartitions(table);
         Span span = Span.of(found);
-        this.anyTime = span.to.minusSeconds(1);
+        this.anyTime = span.anyTime();
         this.seen = span;
     }
 
@@ -37,6 +37,11 @@ final class PartitionRange {
 
         static Span of(Found found) {
             return new Span(Objects.requireNonNull(found.from()), Objects.requireNonNull(found.to()), found.now());
+        }
+
+        /** In the newest, which is there for longest. */
+        Instant anyTime() {
+            return to.minusSeconds(1);
         }
 
         boolean has(@Nullable Instant time) {
@@ -52,7 +57,7 @@ final class PartitionRange {
      */
     record Admitted(List<NewClaim> claims, Map<String, String> refused) {}
 
-    /** A time for which there is a partition. */
+    /** A time for which there was a partition when they were looked at last. */
     Instant anyTime() {
         return anyTime;
     }
@@ -78,6 +83,7 @@ final class PartitionRange {
                     }
                     Span span = Span.of(found);
                     seen = span;
+                    anyTime = span.anyTime();
                     return admit(span, claims);
                 });
     }

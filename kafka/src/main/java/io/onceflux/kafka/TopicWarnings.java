@@ -33,6 +33,7 @@ final class TopicWarnings {
     private final KafkaOptions options;
     private final Intake intake;
     private final @Nullable Duration claimsKept;
+    private final boolean claimsAreInPartitions;
     private final boolean hasClaimed;
     private final ConsumerListener listener;
 
@@ -41,6 +42,7 @@ final class TopicWarnings {
         this.options = options;
         this.intake = intake;
         this.claimsKept = intake.claimsKept();
+        this.claimsAreInPartitions = intake.claims() != null && intake.claims().haveBuckets();
         this.hasClaimed = hasClaimed;
         this.listener = intake.listener();
     }
@@ -134,12 +136,12 @@ final class TopicWarnings {
         boolean forEver = !policy.contains("delete") || millis < 0;
         if (claimsKept != null && (forEver || millis > claimsKept.toMillis())) {
             listener.onWarning(
-                    ("topic '%s' keeps messages %s, but claims are kept for %s: where the group is set back to what is older, that is"
-                                    + " applied again")
+                    "topic '%s' keeps messages %s, but claims are kept for %s: where the group is set back to what is older, that %s"
                             .formatted(
                                     topic,
                                     forEver ? "for ever" : "for up to " + Duration.ofMillis(millis),
-                                    claimsKept));
+                                    claimsKept,
+                                    claimsAreInPartitions ? "becomes dead letters" : "is applied again"));
         }
     }
 
