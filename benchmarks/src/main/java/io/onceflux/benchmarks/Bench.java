@@ -40,7 +40,7 @@ final class Bench implements Callable<Integer> {
             split = ",",
             paramLabel = "PART",
             description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory,"
-                    + " scale, retention, relay.")
+                    + " scale, retention, relay, partitions.")
     @Nullable
     Set<String> only;
 

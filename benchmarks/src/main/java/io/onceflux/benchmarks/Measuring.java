@@ -1,6 +1,7 @@
 package io.onceflux.benchmarks;
 
 import io.onceflux.benchmarks.outbox.Relays;
+import io.onceflux.benchmarks.partitions.Drops;
 import io.onceflux.benchmarks.report.Measurements;
 import io.onceflux.benchmarks.scale.ScaleOut;
 import io.onceflux.benchmarks.turns.InTurns;
@@ -61,6 +62,8 @@ final class Measuring {
             kept.accept(soFar(before, others, servers));
             relays(servers);
             kept.accept(soFar(before, others, servers));
+            drops(servers);
+            kept.accept(soFar(before, others, servers));
         }
     }
 
@@ -95,6 +98,16 @@ final class Measuring {
         relays.measure(plan.relayRounds());
         rates.put(Plan.RELAYS, relays.rates());
         relays.ages().forEach((what, ages) -> keepPercentiles(Plan.RELAYS, what, ages));
+    }
+
+    private void drops(Servers servers) {
+        if (plan.dropRounds() == 0) {
+            return;
+        }
+        Drops drops = new Drops(servers::newSite, line -> say(Plan.DROPS, line), plan.claims());
+        drops.measure(plan.dropRounds());
+        rates.put(Plan.DROPS, drops.rates());
+        drops.waits().forEach((what, waits) -> keepPercentiles(Plan.DROPS, what, waits));
     }
 
     private void run(Part part, Servers servers) throws IOException {

@@ -19,12 +19,15 @@ import org.jspecify.annotations.Nullable;
  * @param millionsOfKeys how many million distinct keys go through a small heap; 0 for none
  * @param scaleRounds how often 1, 2 and 4 processes consume a topic; 0 for never
  * @param relayRounds how often 1, 2 and 4 relays work off an outbox; 0 for never
+ * @param dropRounds how often the claims of a day are removed from a table of {@code claims}, in partitions and not; 0 for never
+ * @param claims how many are in that table
  */
-record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRounds) {
+record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRounds, int dropRounds, long claims) {
 
     static final String SMALL_HEAP = "memory";
     static final String SCALE_OUT = "scale";
     static final String RELAYS = "relay";
+    static final String DROPS = "partitions";
 
     Plan {
         parts = List.copyOf(parts);
@@ -53,6 +56,8 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                                 3,
                                 ofMillis(1_500)),
                         new Part("rabbit", rabbit(), 3, ofMillis(1_500))),
+                0,
+                0,
                 0,
                 0,
                 0);
@@ -126,7 +131,9 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                                 ofSeconds(8))),
                 10,
                 3,
-                3);
+                3,
+                3,
+                50_000_000);
     }
 
     private static List<Fork> rabbit() {
@@ -152,7 +159,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
     /** The parts of these names only. */
     Plan only(Set<String> names) {
         Set<String> known = parts.stream().map(Part::name).collect(Collectors.toSet());
-        known.addAll(Set.of(SMALL_HEAP, SCALE_OUT, RELAYS));
+        known.addAll(Set.of(SMALL_HEAP, SCALE_OUT, RELAYS, DROPS));
         if (!known.containsAll(names)) {
             throw new IllegalArgumentException(
                     "There are " + known.stream().sorted().toList() + ", not " + names);
@@ -161,7 +168,9 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                 parts.stream().filter(part -> names.contains(part.name())).toList(),
                 names.contains(SMALL_HEAP) ? millionsOfKeys : 0,
                 names.contains(SCALE_OUT) ? scaleRounds : 0,
-                names.contains(RELAYS) ? relayRounds : 0);
+                names.contains(RELAYS) ? relayRounds : 0,
+                names.contains(DROPS) ? dropRounds : 0,
+                claims);
     }
 
     /** With this many rounds and this slice everywhere, where they are given. */
@@ -179,6 +188,8 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                         .toList(),
                 millionsOfKeys,
                 rounds == null || scaleRounds == 0 ? scaleRounds : rounds,
-                rounds == null || relayRounds == 0 ? relayRounds : rounds);
+                rounds == null || relayRounds == 0 ? relayRounds : rounds,
+                rounds == null || dropRounds == 0 ? dropRounds : rounds,
+                claims);
     }
 }

@@ -38,6 +38,7 @@ class BenchTest {
         assertThat(plan.millionsOfKeys()).isEqualTo(10);
         assertThat(plan.scaleRounds()).isZero();
         assertThat(plan.relayRounds()).isZero();
+        assertThat(plan.dropRounds()).isZero();
     }
 
     @Test

@@ -75,7 +75,11 @@ final class Charts {
         cases.forEach((what, percentiles) -> Stream.of("50", "90", "99", "99.9")
                 .forEach(each -> put(lines, Titles.of(what), each + " %", percentiles.getOrDefault(each, List.of()))));
         return Chart.lines(
-                part.equals("relay") ? "From append to arrival" : "Latency at half load",
+                switch (part) {
+                    case "relay" -> "From append to arrival";
+                    case "partitions" -> "A transaction with one claim";
+                    default -> "Latency at half load";
+                },
                 "percentile",
                 "milliseconds",
                 lines);

@@ -26,7 +26,9 @@ final class Titles {
             Map.entry("kafka-set-based", "OnceFlux, set-based"),
             Map.entry("kafka-fenced", "OnceFlux, set-based, offset fence"),
             Map.entry("relay", "Outbox"),
-            Map.entry("claims", "Claims"));
+            Map.entry("claims", "Claims"),
+            Map.entry("partitions", "Claims in partitions, dropped whole"),
+            Map.entry("batches", "Claims in a plain table, deleted in batches"));
 
     private static final Map<String, String> PARTS = Map.ofEntries(
             Map.entry("database", "From memory into PostgreSQL"),
@@ -39,7 +41,8 @@ final class Titles {
             Map.entry("scale", "Processes on one topic, one PostgreSQL"),
             Map.entry("table", "Size of the claim table"),
             Map.entry("retention", "Claims that are removed meanwhile"),
-            Map.entry("relay", "Relays of an outbox"));
+            Map.entry("relay", "Relays of an outbox"),
+            Map.entry("partitions", "A day's claims that are removed: claims a second"));
 
     private Titles() {}
 
@@ -68,6 +71,8 @@ final class Titles {
             case "recent-keys" -> "RecentKeys";
             case "rows" -> "%,d rows before".formatted(Long.valueOf(value));
             case "old-claims" -> "while old claims are removed";
+            case "quiet" -> "nothing else going on";
+            case "while-removed" -> "while a day is removed";
             case "half-load" -> "at half its maximum";
             case "half-load-of-jdbc" -> "at half the JDBC loop's maximum";
             default -> setting;
