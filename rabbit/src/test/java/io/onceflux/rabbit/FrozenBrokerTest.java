@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import com.rabbitmq.client.ConnectionFactory;
 import io.onceflux.Database;
+import io.onceflux.Effect;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.services.RabbitService;
@@ -21,6 +22,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
+import reactor.core.publisher.Sinks;
 
 /** A broker that answers nothing while its connections stay open: no thread waits for it for ever, and it keeps no message. */
 class FrozenBrokerTest {
@@ -63,8 +65,13 @@ class FrozenBrokerTest {
         return IntStream.range(0, count).mapToObj(i -> "order-" + i).toList();
     }
 
-    /** So many acknowledgements, some of them in groups, that they fill the buffers of the socket on both sides. */
+    /** So many acknowledgements that they fill the buffers of the socket on both sides. */
     private static final int MANY = 10_000;
+
+    /** What is behind the first one cannot be acknowledged together with others. */
+    private static Effect<Order> whereTheFirstWaitsFor(Mono<Void> go) {
+        return (order, db) -> (order.id().equals("order-0") ? go : Mono.<Void>empty()).then(order.apply(db));
+    }
 
     /** With a socket that can take no more after some hundred acknowledgements that the broker does not read. */
     private ConnectionFactory withSmallSocket() {
@@ -123,7 +130,7 @@ class FrozenBrokerTest {
         Running stopping = Running.start(
                 broker.options().connectionFactory(withSmallSocket()).build(),
                 database.pool(6),
-                Order::apply,
+                whereTheFirstWaitsFor(Mono.never()),
                 builder -> builder.maxInFlight(MANY).settleLimit(Duration.ofMinutes(1)));
         await().until(() -> database.effects() >= 20);
         service.freeze();
@@ -161,10 +168,11 @@ class FrozenBrokerTest {
     @Test
     void acknowledgementsThatCannotBeWrittenInTimeGiveTheConnectionUpAndTheirMessagesComeAgain() {
         broker.publish(ids(MANY));
+        Sinks.Empty<Void> go = Sinks.empty();
         try (Running running = Running.start(
                 broker.options().connectionFactory(withSmallSocket()).build(),
                 database.pool(6),
-                Order::apply,
+                whereTheFirstWaitsFor(go.asMono()),
                 builder -> builder.maxInFlight(MANY).settleLimit(Duration.ofSeconds(1)))) {
             await().until(() -> database.effects() >= 20);
             service.freeze();
@@ -172,6 +180,7 @@ class FrozenBrokerTest {
             await("the source does not wait for the broker").until(() -> !running.listener.lost.isEmpty());
             assertThat(running.listener.lost.get(0).reason()).contains("could not be written in time");
             service.thaw();
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
 
             await().atMost(HANDLED).until(() -> database.effects() == MANY);
             broker.awaitNoBacklog();
