@@ -332,7 +332,7 @@ class RefusesBadSetupTest {
             @Override
             public Mono<Claimed> claim(
                     io.r2dbc.spi.Connection inTransaction, List<Claim> claims, Duration lockTimeout) {
-                return Mono.just(new Claimed(Set.of()));
+                return Mono.just(new Claimed(Set.of(claims.get(0).key())));
             }
 
             @Override
