@@ -30,7 +30,7 @@ class FrozenBrokerTest {
     /** What closing a source may take, and a little more. */
     private static final Duration CLOSED = Duration.ofSeconds(15);
 
-    private static final Duration HANDLED = Duration.ofSeconds(30);
+    private static final Duration HANDLED = Duration.ofSeconds(60);
     private static RabbitService service;
 
     private final Database database = Database.create();
@@ -130,7 +130,7 @@ class FrozenBrokerTest {
         Running stopping = Running.start(
                 broker.options().connectionFactory(withSmallSocket()).build(),
                 database.pool(6),
-                whereTheFirstWaitsFor(Mono.never()),
+                Order::apply,
                 builder -> builder.maxInFlight(MANY).settleLimit(Duration.ofMinutes(1)));
         await().until(() -> database.effects() >= 20);
         service.freeze();
