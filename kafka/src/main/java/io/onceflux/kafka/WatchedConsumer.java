@@ -192,8 +192,8 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
             closing = true;
             assignments.cut();
             assignments.endIntake();
-            if (!commits.now(assignments.all())) {
-                commitBehindRebalance();
+            if (!commits.now(assignments.all()) && !commitBehindRebalance()) {
+                log.warn("a rebalance has lasted for too long for a commit, so what was done meanwhile comes again");
             }
             assignments.end(List.copyOf(assignments.all()));
             super.close(timeout);
@@ -203,7 +203,8 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     }
 
     /** The client commits nothing between joining again and being told its partitions, which comes by polling. */
-    private void commitBehindRebalance() {
+    private boolean commitBehindRebalance() {
+        boolean committed;
         long deadline = System.nanoTime() + REBALANCE_LIMIT.toNanos();
         do {
             try {
@@ -212,7 +213,9 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
             } catch (WakeupException e) { // Before anything was fetched.
                 log.trace("woken", e);
             }
-        } while (!commits.now(assignments.all()) && System.nanoTime() - deadline < 0);
+            committed = commits.now(assignments.all());
+        } while (!committed && System.nanoTime() - deadline < 0);
+        return committed;
     }
 
     private void giveAway(Collection<TopicPartition> partitions) {
@@ -226,7 +229,9 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        commits.now(leaving);
+        if (!commits.now(leaving)) {
+            log.warn("a rebalance is in the way of a commit, so what was done of {} comes again", partitions);
+        }
         assignments.end(leaving);
         forgetPauses(partitions);
     }
