@@ -97,6 +97,7 @@ final class BrokerTopic implements Place, AutoCloseable {
     public Map<Integer, Long> ends() throws IOException {
         Map<Integer, Long> ends = new TreeMap<>();
         consumed.ends().forEach((partition, end) -> ends.put(partition.partition(), end));
+        ends.values().removeIf(end -> end == 0); // Nobody has written there, and no fence moved.
         return ends;
     }
 

@@ -30,6 +30,6 @@ interface Place {
      */
     Outlet outlet(boolean repeats);
 
-    /** Where the log of each partition ends, by its number; empty where there are none. */
+    /** Where the log of each partition ends that has one, by its number; empty where there are no partitions. */
     Map<Integer, Long> ends() throws IOException, TimeoutException;
 }

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeoutException;
 
@@ -105,12 +106,17 @@ final class Rig {
         if (!within(QUIET_LIMIT, () -> site.books().openTransactions() == 0)) {
             complaints.add("a consumer has left a transaction open");
         }
-        if (byPosition && !site.books().fences().equals(site.place().ends())) {
-            complaints.add("the fences %s are not at the ends of the partitions, %s"
-                    .formatted(site.books().fences(), site.place().ends()));
+        if (byPosition) {
+            compareFences(site.books().fences(), site.place().ends());
         }
         progress.say("every message is published, the queue is empty, and nothing is under way");
         site.consumers().stop();
+    }
+
+    private void compareFences(Map<Integer, Long> fences, Map<Integer, Long> ends) {
+        if (!fences.equals(ends)) {
+            complaints.add("the fences %s are not at the ends of the partitions, %s".formatted(fences, ends));
+        }
     }
 
     private static boolean within(Duration limit, Callable<Boolean> holds) throws Exception {

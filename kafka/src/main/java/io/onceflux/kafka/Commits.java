@@ -72,11 +72,22 @@ final class Commits {
         nextAt = now + interval.toNanos();
         Map<TopicPartition, OffsetAndMetadata> due = due(assignments.all(), idle);
         if (!due.isEmpty()) {
-            underWay = true;
             idleAt = now + IDLE_INTERVAL.toNanos();
-            client.commitAsync(due, this::answered);
+            send(due);
         }
         return true;
+    }
+
+    /** While no coordinator is known, the client looks for one first, and a wakeup ends that: then nothing was sent, and no answer comes. */
+    private void send(Map<TopicPartition, OffsetAndMetadata> due) {
+        underWay = true;
+        try {
+            client.commitAsync(due, this::answered);
+        } catch (WakeupException e) {
+            underWay = false;
+            nextAt = System.nanoTime();
+            log.trace("woken", e);
+        }
     }
 
     /**
