@@ -31,13 +31,14 @@ final class Attempts<T> {
     private final Lifecycle lifecycle;
     private final boolean claimsAreKept;
     private final boolean claimsFollowSource;
-    private final Admission admission;
+    private final RedeliveryWindow window;
     private final @Nullable RecentKeys recentKeys;
 
     /**
      * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
      *     effect runs, and decides by itself
      * @param claimsFollowSource whether a claim can tell of a message that was given up, too
+     * @param window beyond which a message is not tried
      */
     Attempts(
             ProcessOnce<T> processOnce,
@@ -48,7 +49,7 @@ final class Attempts<T> {
             Lifecycle lifecycle,
             boolean claimsAreKept,
             boolean claimsFollowSource,
-            Admission admission,
+            RedeliveryWindow window,
             @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
         this.classification = new Classification(settings.failurePolicy().classifier(), Mono.defer(probe));
@@ -59,7 +60,7 @@ final class Attempts<T> {
         this.lifecycle = lifecycle;
         this.claimsAreKept = claimsAreKept;
         this.claimsFollowSource = claimsFollowSource;
-        this.admission = admission;
+        this.window = window;
         this.recentKeys = recentKeys;
     }
 
@@ -211,13 +212,13 @@ final class Attempts<T> {
                 .flatMap(handled -> handled);
     }
 
-    private record Refused<T>(Message<T> message, PermanentFailure why) {}
+    private record Refused<T>(Message<T> message, String why) {}
 
     /** Those that must not be tried, because nobody knows any more whether they were applied. */
     private List<Refused<T>> refused(Part<T> part) {
         List<Refused<T>> refused = new ArrayList<>();
         for (Message<T> message : part.messages()) {
-            PermanentFailure why = admission.refusalOf(message);
+            String why = window.refusalOf(message);
             if (why != null) {
                 refused.add(new Refused<>(message, why));
             }
@@ -229,12 +230,13 @@ final class Attempts<T> {
         List<Message<T>> messages = refused.stream().map(Refused::message).toList();
         work.take(part, messages);
         progress.released(messages);
-        refused.forEach(one -> progress.tooOld(String.valueOf(one.why().getMessage())));
+        refused.forEach(one -> progress.tooOld(one.why()));
         return withCopies(
                 work,
                 messages,
                 refused.stream()
-                        .map(one -> failed(one.message(), FailureKind.PERMANENT, one.why(), part.attempts()))
+                        .map(one -> failed(
+                                one.message(), FailureKind.PERMANENT, new PermanentFailure(one.why()), part.attempts()))
                         .toList());
     }
 

@@ -33,15 +33,23 @@ public interface Claims {
      * @param fingerprint of its content, where claims {@linkplain #keepFingerprints keep} one; null where it is not known, and then it equals
      *     any, as one that was not kept does
      * @param time when the message came to be, where claims {@linkplain #haveBuckets have buckets}; otherwise null
+     * @param tooOld why it is to be refused unless somebody has admitted it, where claims {@linkplain #admitByHand admit by hand}; otherwise
+     *     null
      */
     record Claim(
             MessageKey key,
             @Nullable Long fingerprint,
-            @Nullable Instant time) {
+            @Nullable Instant time,
+            @Nullable String tooOld) {
 
         /** The claim of a key, and nothing else. */
         public Claim(MessageKey key) {
             this(key, null, null);
+        }
+
+        /** The claim of a message that is not too old. */
+        public Claim(MessageKey key, @Nullable Long fingerprint, @Nullable Instant time) {
+            this(key, fingerprint, time, null);
         }
     }
 
@@ -80,6 +88,14 @@ public interface Claims {
 
     /** Whether a claim's place depends on the time of its message, so that each claim needs one. Default false. */
     default boolean haveBuckets() {
+        return false;
+    }
+
+    /**
+     * Whether a message that is too old may be claimed where somebody has said so. Such messages then come with {@link Claim#tooOld};
+     * otherwise they do not come. Default false.
+     */
+    default boolean admitByHand() {
         return false;
     }
 

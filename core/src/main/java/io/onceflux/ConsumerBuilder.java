@@ -4,6 +4,7 @@ import static io.onceflux.Require.given;
 import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
+import io.onceflux.postgres.AdmissionTable;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
 import io.onceflux.postgres.UniqueKey;
@@ -44,6 +45,7 @@ public final class ConsumerBuilder<T> {
     private @Nullable Retention retention;
     private @Nullable Duration redeliveryWindow;
     private @Nullable Function<? super T, @Nullable Instant> sentAt;
+    private @Nullable AdmissionTable admissionTable;
     private @Nullable ClaimTime<T> claimTime;
     private @Nullable DeadLetterTable deadLetterTable;
     private int lanes = 16;
@@ -298,6 +300,16 @@ public final class ConsumerBuilder<T> {
     }
 
     /**
+     * Applies a message that is too old if somebody has {@linkplain Admissions#admit admitted} it: older than the {@link #redeliveryWindow}, or
+     * beyond the {@linkplain ClaimTable#partitionedBy partitions} of the claims. Others cost nothing by it. Default: none, and nothing that is
+     * too old is applied.
+     */
+    public ConsumerBuilder<T> admissionTable(AdmissionTable table) {
+        this.admissionTable = given("admissionTable", table);
+        return this;
+    }
+
+    /**
      * Keeps dead letters in a table of the database, instead of where the source keeps them. A dead letter is committed before the
      * source is told that its message is done. They are looked at and replayed through {@link IdempotentConsumer#deadLetters}.
      * Deliveries that have no {@link Delivery#body} are left to their source. Default: none, the source keeps them.
@@ -437,7 +449,7 @@ public final class ConsumerBuilder<T> {
         Claims kept = claims != null
                 ? claims
                 : conditional ? new WithoutClaims(null) : Claims.in(ClaimTable.processedMessages());
-        Admission admission = admission();
+        RedeliveryWindow window = window();
         that(
                 recentKeys == null || kept.areKept() || noRowsAreDuplicates,
                 ("consumer '%s' has recentKeys, but keeps no claims, so that a message may have the id of another: what comes later would"
@@ -470,36 +482,44 @@ public final class ConsumerBuilder<T> {
         return new IdempotentConsumer<>(
                 settings,
                 connections,
-                kept,
+                admissionTable == null ? kept : admitting(kept, admissionTable),
                 new Identify<>(consumer, idOf, orderOf, kept.followSource(), fingerprint, sentAt, claimTime),
                 theEffect.apply(kept),
                 recentKeys,
-                admission,
+                window,
                 retention == null ? null : retention.kept(),
                 warnings(),
                 deadLetterTable,
                 health);
     }
 
-    private Admission admission() {
+    private Claims admitting(Claims kept, AdmissionTable table) {
+        that(
+                kept.areKept() && !kept.followSource() && (kept.haveBuckets() || sentAt != null),
+                "consumer '%s' has an admissionTable, but takes no message for too old: that needs sentAt, or claims in partitions"
+                        .formatted(consumer));
+        return new AdmittingClaims(kept, table);
+    }
+
+    private RedeliveryWindow window() {
         Duration window = redeliveryWindow;
         if (window == null) {
             that(
                     sentAt == null,
                     "consumer '%s' has sentAt, but no redeliveryWindow, beyond which a message is too old"
                             .formatted(consumer));
-            return new Admission(null, Clock.systemUTC());
+            return RedeliveryWindow.none();
         }
         positive("redeliveryWindow", window);
         if (retention != null) {
-            Duration least = window.plus(controlLimit).plus(timeLimit).plus(Admission.CLOCKS);
+            Duration least = window.plus(controlLimit).plus(timeLimit).plus(RedeliveryWindow.CLOCKS);
             that(
                     retention.kept().compareTo(least) >= 0,
                     ("consumer '%s' has a redeliveryWindow of %s, but its claims are kept for %s: what comes again after that would be"
                                     + " applied again. Keep them for %s at least: an attempt takes time, and clocks differ")
                             .formatted(consumer, window, retention.kept(), least));
         }
-        return new Admission(window, Clock.systemUTC());
+        return new RedeliveryWindow(window, Clock.systemUTC());
     }
 
     private List<String> warnings() {

@@ -62,7 +62,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
             Identify<T> identify,
             EffectRunner<T> effect,
             @Nullable RecentKeys recentKeys,
-            Admission admission,
+            RedeliveryWindow window,
             @Nullable Duration claimsKept,
             List<String> warnings,
             @Nullable DeadLetterTable deadLetterTable,
@@ -82,20 +82,22 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.startupCheck =
                 new StartupCheck(settings, connections, transactions, claims, warnings, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout());
-        this.attempts = attempts(processOnce, progress, admission, recentKeys);
+        RedeliveryWindow ofClaims = claims.admitByHand() ? window : RedeliveryWindow.none();
+        RedeliveryWindow ofAttempts = claims.admitByHand() ? RedeliveryWindow.none() : window;
+        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), ofClaims);
+        this.attempts = attempts(processOnce, progress, ofAttempts, recentKeys);
         // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
         this.replays = attempts(
                 processOnce,
                 new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}),
-                admission,
+                ofAttempts,
                 null);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
     }
 
     private Attempts<T> attempts(
-            ProcessOnce<T> processOnce, Progress progress, Admission admission, @Nullable RecentKeys recentKeys) {
+            ProcessOnce<T> processOnce, Progress progress, RedeliveryWindow window, @Nullable RecentKeys recentKeys) {
         return new Attempts<>(
                 processOnce,
                 probe::answers,
@@ -105,7 +107,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 lifecycle,
                 claims.areKept(),
                 claims.followSource(),
-                admission,
+                window,
                 recentKeys);
     }
 

@@ -103,7 +103,12 @@ record Message<T>(
 
     /** What is claimed for it. */
     Claims.Claim claim() {
-        return new Claims.Claim(requireKey(), fingerprint, claimTime);
+        return claim(null);
+    }
+
+    /** @param tooOld why it is to be refused unless it was admitted by hand; null if it is not */
+    Claims.Claim claim(@Nullable String tooOld) {
+        return new Claims.Claim(requireKey(), fingerprint, claimTime, tooOld);
     }
 
     MessageKey requireKey() {

@@ -20,12 +20,20 @@ final class ProcessOnce<T> {
     private final Claims claims;
     private final EffectRunner<T> effects;
     private final Duration lockTimeout;
+    private final RedeliveryWindow window;
 
-    ProcessOnce(Transactions transactions, Claims claims, EffectRunner<T> effects, Duration lockTimeout) {
+    /** @param window beyond which a message is claimed only if it was admitted by hand */
+    ProcessOnce(
+            Transactions transactions,
+            Claims claims,
+            EffectRunner<T> effects,
+            Duration lockTimeout,
+            RedeliveryWindow window) {
         this.transactions = transactions;
         this.claims = claims;
         this.effects = effects;
         this.lockTimeout = lockTimeout;
+        this.window = window;
     }
 
     /**
@@ -86,7 +94,10 @@ final class ProcessOnce<T> {
     }
 
     private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
-        return claims.claim(connection, messages.stream().map(Message::claim).toList(), lockTimeout);
+        List<Claims.Claim> asked = messages.stream()
+                .map(message -> message.claim(window.refusalOf(message)))
+                .toList();
+        return claims.claim(connection, asked, lockTimeout);
     }
 
     /** Claims that follow their source have a row for many messages: that somebody has it says nothing about this one. */

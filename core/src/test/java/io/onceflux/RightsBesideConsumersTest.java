@@ -8,11 +8,13 @@ import static org.awaitility.Awaitility.await;
 import io.onceflux.outbox.Outbox;
 import io.onceflux.outbox.OutboxEntry;
 import io.onceflux.outbox.Relay;
+import io.onceflux.postgres.AdmissionTable;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.OffsetTable;
 import io.onceflux.postgres.OutboxTable;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -32,6 +34,7 @@ class RightsBesideConsumersTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
     private static final MessageKey KEY = MessageKey.of("loyalty", "1");
+    private static final MessageKey KEY_2 = MessageKey.of("loyalty", "2");
 
     @RegisterExtension
     static final FreshDatabase fresh = FreshDatabase.create();
@@ -286,5 +289,30 @@ class RightsBesideConsumersTest {
             grant(right, "consumer_offsets");
         }
         assertThat(forget.block(LIMIT)).isOne();
+    }
+
+    /** A consumer uses what others admit. */
+    @Test
+    void toUseWhatWasAdmittedTakesSelectAndUpdateAndToAdmitSelectAndInsert() {
+        AdmissionTable admitted = AdmissionTable.admittedMessages();
+        database.run("DROP TABLE IF EXISTS admitted_messages; " + admitted.createSql());
+        database.run("GRANT SELECT, INSERT ON processed_messages TO %1$s; GRANT INSERT ON point_ledger TO %1$s"
+                .formatted(role));
+        IdempotentConsumer<Order> consumer = Consumers.orders((order, db) -> order.note(db))
+                .sentAt(order -> Instant.EPOCH)
+                .redeliveryWindow(Duration.ofDays(1))
+                .admissionTable(admitted)
+                .build(poolOfRole());
+        Mono<Boolean> admit = Admissions.in(admitted, poolOfRole()).admit(KEY_2, "anna", "INC-7");
+        assertThatThrownBy(() -> admit.block(LIMIT)).hasMessageContaining("GRANT SELECT, INSERT ON");
+        grant("SELECT, INSERT", "admitted_messages");
+        assertThat(admit.block(LIMIT)).isTrue();
+        assertThatThrownBy(() -> Consumers.run(consumer, TestDelivery.order("2")))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("may not use what was admitted. Allow it: GRANT UPDATE ON");
+        revoke("INSERT", "admitted_messages");
+        grant("UPDATE", "admitted_messages");
+        assertThat(Consumers.run(consumer, TestDelivery.order("2"))).isInstanceOf(Outcome.Applied.class);
+        database.run("DROP TABLE admitted_messages");
     }
 }

@@ -162,9 +162,7 @@ public final class ClaimPartitions {
                                 table.quotedName(),
                                 buckets.column().name())
                         .next())
-                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
-                        "Table %s does not exist in this database, or is not in the search path. Create it: %s"
-                                .formatted(table, table.createSql().strip().replaceAll("\\s+", " ")))));
+                .switchIfEmpty(Mono.error(() -> UnfitTableException.missing(table, table.createSql())));
     }
 
     private static Partition partition(Row row) {

@@ -43,9 +43,7 @@ final class ClaimTableCheck {
         return Server.requireVersion(connection)
                 .then(Queries.rows(connection, TABLE, Found::read, table.quotedName())
                         .next()
-                        .switchIfEmpty(Mono.error(() -> unfit(
-                                "Table %s does not exist in this database, or is not in the search path. Create it: %s"
-                                        .formatted(table, oneLine(table.createSql()))))))
+                        .switchIfEmpty(Mono.error(() -> UnfitTableException.missing(table, table.createSql()))))
                 .flatMap(found -> {
                     found.requireUsable(table);
                     return Mono.zip(
@@ -195,10 +193,6 @@ final class ClaimTableCheck {
         return new UnfitTableException(sentence);
     }
 
-    private static String oneLine(String sql) {
-        return sql.strip().replaceAll("\\s+", " ");
-    }
-
     private record Found(
             Long oid,
             String kind,
@@ -228,10 +222,7 @@ final class ClaimTableCheck {
                 throw unfit("%s is not a table; claims need one of their own.".formatted(table));
             }
             if (persistence.equals("u")) {
-                throw unfit(
-                        ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and every message could be applied again."
-                                        + " Make it permanent: ALTER TABLE %s SET LOGGED;")
-                                .formatted(table, table.quotedName()));
+                throw UnfitTableException.unlogged(table, table.quotedName(), "every message could be applied again");
             }
             if (!mayInsert || !maySelect) {
                 throw unfit("Role %s may not write claims. Allow it: GRANT SELECT, INSERT ON %s TO %s;"

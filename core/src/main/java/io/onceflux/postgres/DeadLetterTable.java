@@ -70,10 +70,8 @@ public final class DeadLetterTable {
      */
     public Mono<Void> requireLogged(Connection connection) {
         return sql.unlogged(connection)
-                .flatMap(unlogged -> Mono.<Void>error(() -> new UnfitTableException(
-                        ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and the messages in it have left their source."
-                                        + " Make it permanent: ALTER TABLE %s SET LOGGED;")
-                                .formatted(this, unlogged))))
+                .flatMap(unlogged -> Mono.<Void>error(() ->
+                        UnfitTableException.unlogged(this, unlogged, "the messages in it have left their source")))
                 .then();
     }
 

@@ -111,17 +111,13 @@ public final class OffsetTable {
                                 SELECT c.relpersistence::text AS persistence, n.nspname::text AS schema
                                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                                 WHERE c.oid = to_regclass($1)""", this::fit, quotedName()).next())
-                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
-                        "Table %s does not exist in this database, or is not in the search path. Create it: %s"
-                                .formatted(this, createSql().strip().replaceAll("\\s+", " ")))));
+                .switchIfEmpty(Mono.error(() -> UnfitTableException.missing(this, createSql())));
     }
 
     private OffsetTable fit(Row row) {
         if ("u".equals(row.get("persistence", String.class))) {
-            throw new UnfitTableException(
-                    ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and every message that comes again could be applied"
-                                    + " again. Make it permanent: ALTER TABLE %s SET LOGGED;")
-                            .formatted(this, quotedName()));
+            throw UnfitTableException.unlogged(
+                    this, quotedName(), "every message that comes again could be applied again");
         }
         return inSchema(Objects.requireNonNull(row.get("schema", String.class)));
     }

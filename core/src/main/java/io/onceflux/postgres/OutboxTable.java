@@ -146,9 +146,7 @@ public final class OutboxTable {
     public Mono<OutboxTable> check(Connection connection, boolean deletes) {
         return Server.requireVersion(connection)
                 .then(sql.found(connection).next())
-                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
-                        "Table %s does not exist in this database, or is not in the search path. Create it: %s"
-                                .formatted(this, createSql().strip().replaceAll("\\s+", " ")))))
+                .switchIfEmpty(Mono.error(() -> UnfitTableException.missing(this, createSql())))
                 .flatMap(found -> UniqueIndex.of(connection, found.oid()).map(indexes -> fit(found, indexes)))
                 .delayUntil(fit -> new TableRights(
                                 fit.sql.quotedName(),
@@ -164,10 +162,7 @@ public final class OutboxTable {
                     .formatted(this, found.missing(), createSql().strip().replaceAll("\\s+", " ")));
         }
         if (found.persistence().equals("u")) {
-            throw new UnfitTableException(
-                    ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and nothing in it would be sent. Make it"
-                                    + " permanent: ALTER TABLE %s SET LOGGED;")
-                            .formatted(this, sql.quotedName()));
+            throw UnfitTableException.unlogged(this, sql.quotedName(), "nothing in it would be sent");
         }
         UniqueIndex.require(indexes, List.of(new Identifier("idempotency_key")), toString(), sql.quotedName());
         if (!found.byKey()) {

@@ -43,9 +43,7 @@ record TableRights(String table, String work, List<String> needed, String create
                         table,
                         needed.toArray(String[]::new))
                 .next()
-                .switchIfEmpty(Mono.error(() -> new UnfitTableException(
-                        "Table %s does not exist in this database, or is not in the search path. Create it: %s"
-                                .formatted(table, createSql.strip().replaceAll("\\s+", " ")))))
+                .switchIfEmpty(Mono.error(() -> UnfitTableException.missing(table, createSql)))
                 .doOnNext(missing -> {
                     if (!missing.rights.isEmpty()) {
                         throw new UnfitTableException("Role %s may not %s. Allow it: GRANT %s ON %s TO %s;"

@@ -83,10 +83,7 @@ public final class UniqueKey {
 
     private void requireFit(Found found, List<UniqueIndex> indexes) {
         if (found.persistence.equals("u")) {
-            throw new UnfitTableException(
-                    ("Table %s is UNLOGGED: a crash of PostgreSQL empties it, and every message could be applied again. Make it"
-                                    + " permanent: ALTER TABLE %s SET LOGGED;")
-                            .formatted(this, quotedName()));
+            throw UnfitTableException.unlogged(this, quotedName(), "every message could be applied again");
         }
         UniqueIndex.require(indexes, columns, toString(), quotedName());
         for (Identifier column : columns) {

@@ -2,12 +2,15 @@ package io.onceflux.examples.loyalty;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.onceflux.Admissions;
 import io.onceflux.Claims;
 import io.onceflux.Delivery;
 import io.onceflux.IdempotentConsumer;
+import io.onceflux.MessageKey;
 import io.onceflux.Outcome;
 import io.onceflux.Retention;
 import io.onceflux.Settlement;
+import io.onceflux.postgres.AdmissionTable;
 import io.onceflux.postgres.Buckets;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.services.PostgresService;
@@ -28,7 +31,7 @@ import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.Disposable;
 import reactor.core.publisher.Mono;
 
-/** What docs/choosing.md shows of claims in partitions. */
+/** What docs/choosing.md shows of claims in partitions, and of messages that are too old. */
 class PartitionsGuideTest {
 
     private static final Logger log = LoggerFactory.getLogger(PartitionsGuideTest.class);
@@ -91,6 +94,34 @@ class PartitionsGuideTest {
         assertThat(credited()).containsExactly("A-1");
         cleaning.dispose();
         loyalty.stop().block(LIMIT);
+    }
+
+    @Test
+    void whatIsTooOldIsCreditedOnceSomebodyHasAdmittedIt() {
+        ConnectionFactory connections = pool;
+        ClaimTable.processedMessages().create(connections).block(LIMIT);
+        AdmissionTable.admittedMessages().create(connections).block(LIMIT);
+        // region: admissions
+        IdempotentConsumer<Order> loyalty = IdempotentConsumer.<Order>named("loyalty")
+                .identifiedBy(Order::number)
+                .sentAt(Order::placedAt)
+                .redeliveryWindow(Duration.ofDays(7))
+                .admissionTable(AdmissionTable.admittedMessages())
+                .effect((order, db) -> credit(order, db))
+                .build(connections);
+        // endregion
+        Order order = new Order("A-1", Instant.now().minus(Duration.ofDays(9)));
+        assertThat(process(loyalty, order)).isInstanceOf(Outcome.Failed.class);
+        // region: admit
+        Boolean first = Admissions.in(AdmissionTable.admittedMessages(), connections)
+                .admit(MessageKey.of("loyalty", "A-1"), "anna", "INC-7: the service was off; not in the ledger")
+                .block();
+        // endregion
+        assertThat(first).isTrue();
+
+        assertThat(process(loyalty, order)).isInstanceOf(Outcome.Applied.class);
+        assertThat(process(loyalty, order)).isInstanceOf(Outcome.Duplicate.class);
+        assertThat(credited()).containsExactly("A-1");
     }
 
     @Test

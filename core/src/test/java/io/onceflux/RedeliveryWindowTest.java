@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import reactor.core.publisher.Mono;
 
 /** What is so old that its claim may be gone is quarantined, and not run. */
-class AdmissionTest {
+class RedeliveryWindowTest {
 
     @RegisterExtension
     static final FreshDatabase fresh = FreshDatabase.create();

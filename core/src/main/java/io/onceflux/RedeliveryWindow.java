@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * Refuses messages that are so old that the claim of an earlier delivery may be gone. It is asked before each attempt: a message may have
  * waited for long.
  */
-final class Admission {
+final class RedeliveryWindow {
 
     /** How far the clocks of a producer, this process and the database may be apart. */
     static final Duration CLOCKS = Duration.ofMinutes(5);
@@ -18,28 +18,31 @@ final class Admission {
     private final Clock clock;
 
     /** @param window how long after it came to be a message may be run; null to refuse none */
-    Admission(@Nullable Duration window, Clock clock) {
+    RedeliveryWindow(@Nullable Duration window, Clock clock) {
         this.window = window;
         this.clock = clock;
     }
 
+    /** Refuses none. */
+    static RedeliveryWindow none() {
+        return new RedeliveryWindow(null, Clock.systemUTC());
+    }
+
     /** Why a message is refused; null if it is not, also because it has no time. */
     @Nullable
-    PermanentFailure refusalOf(Message<?> message) {
+    String refusalOf(Message<?> message) {
         Instant sent = message.sentAt();
         if (window == null || sent == null) {
             return null;
         }
         Instant now = clock.instant();
         if (sent.isBefore(now.minus(window))) {
-            return new PermanentFailure(
-                    "the message is of %s, longer ago than the redelivery window of %s: if it was applied, its claim may be gone"
-                            .formatted(sent, window));
+            return "the message is of %s, longer ago than the redelivery window of %s: if it was applied, its claim may be gone"
+                    .formatted(sent, window);
         }
         return sent.isAfter(now.plus(CLOCKS))
-                ? new PermanentFailure(
-                        "the message is of %s, which is yet to come: for how long its claim will be needed is not known"
-                                .formatted(sent))
+                ? "the message is of %s, which is yet to come: for how long its claim will be needed is not known"
+                        .formatted(sent)
                 : null;
     }
 }
