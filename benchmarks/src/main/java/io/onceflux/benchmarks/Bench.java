@@ -39,8 +39,8 @@ final class Bench implements Callable<Integer> {
             names = "--only",
             split = ",",
             paramLabel = "PART",
-            description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, table, memory,"
-                    + " scale, retention, relay, partitions.")
+            description = "Only these: database, rabbit, kafka, pipeline, latency, duplicates, lanes, hot-keys, table,"
+                    + " memory, scale, retention, relay, partitions.")
     @Nullable
     Set<String> only;
 

@@ -120,6 +120,11 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                                 5,
                                 ofSeconds(3)),
                         new Part(
+                                "hot-keys",
+                                List.of(hot("per-message"), hot("grouped"), hot("set-based")),
+                                5,
+                                ofSeconds(3)),
+                        new Part(
                                 "table",
                                 List.of(Fork.of("claims/rows=1000000", "claims/rows=10000000", "claims/rows=50000000")),
                                 7,
@@ -143,6 +148,11 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
                 Fork.of("rabbit-grouped", "rabbit-grouped/duplicates=50"),
                 Fork.of("rabbit-set-based"),
                 Fork.of("rabbit-bare"));
+    }
+
+    /** Customers whose balance everybody changes. */
+    private static Fork hot(String way) {
+        return Fork.of(way, way + "/customers=10", way + "/customers=1", way + "/customers=1/unordered");
     }
 
     private static Fork whileOldClaimsAreRemoved(String way) {

@@ -25,6 +25,7 @@ class BenchTest {
                         "latency",
                         "duplicates",
                         "lanes",
+                        "hot-keys",
                         "table",
                         "retention");
         assertThat(plan.millionsOfKeys()).isEqualTo(10);

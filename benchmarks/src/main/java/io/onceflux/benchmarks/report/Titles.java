@@ -38,6 +38,7 @@ final class Titles {
             Map.entry("latency", "Latency at half load"),
             Map.entry("duplicates", "Shares of duplicates"),
             Map.entry("lanes", "Lanes and messages a transaction"),
+            Map.entry("hot-keys", "Customers that all messages are of"),
             Map.entry("scale", "Processes on one topic, one PostgreSQL"),
             Map.entry("table", "Size of the claim table"),
             Map.entry("retention", "Claims that are removed meanwhile"),
@@ -70,6 +71,8 @@ final class Titles {
             case "without-claim" -> "without the claim";
             case "recent-keys" -> "RecentKeys";
             case "rows" -> "%,d rows before".formatted(Long.valueOf(value));
+            case "customers" -> value + (value.equals("1") ? " customer" : " customers");
+            case "unordered" -> "without orderedBy";
             case "old-claims" -> "while old claims are removed";
             case "quiet" -> "nothing else going on";
             case "while-removed" -> "while a day is removed";

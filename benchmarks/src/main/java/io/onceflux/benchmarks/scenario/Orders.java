@@ -9,7 +9,7 @@ import java.util.stream.IntStream;
  * <p>Of each 100 messages as many are copies as was asked for, spread among them. A copy is that of one of the last
  * {@value #REACH} orders before its hundred: near enough for a filter of recent keys, and mostly far enough to be committed.
  *
- * <p>Customers come round in a fixed order; two orders whose numbers differ modulo 16 never have the same one.
+ * <p>Customers come round in a fixed order; if they are all there, two orders whose numbers differ modulo 16 never have the same one.
  */
 public final class Orders {
 
@@ -22,8 +22,18 @@ public final class Orders {
             IntStream.range(0, CUSTOMERS).mapToObj("customer-%05d"::formatted).toArray(String[]::new);
 
     private final int freshPerBlock;
+    private final int customers;
 
     public Orders(int duplicatePercent) {
+        this(duplicatePercent, CUSTOMERS);
+    }
+
+    /** @param customers how many of them have all the orders */
+    public Orders(int duplicatePercent, int customers) {
+        if (customers < 1 || customers > CUSTOMERS) {
+            throw new IllegalArgumentException("1 to " + CUSTOMERS + " customers, not " + customers);
+        }
+        this.customers = customers;
         if (duplicatePercent < 0 || duplicatePercent >= BLOCK) {
             throw new IllegalArgumentException("a share of duplicates from 0 to 99 %, not " + duplicatePercent);
         }
@@ -37,7 +47,7 @@ public final class Orders {
     /** The message with this index, from 0. */
     public Order message(long index) {
         long number = freshPerBlock == BLOCK ? index : numberOf(index);
-        return new Order("A-" + number, CUSTOMER_IDS[(int) (number * STEP % CUSTOMERS)], 1 + number % 100);
+        return new Order("A-" + number, CUSTOMER_IDS[(int) (number * STEP % CUSTOMERS % customers)], 1 + number % 100);
     }
 
     /** How many different orders are among the first so many messages. */

@@ -1,5 +1,7 @@
 package io.onceflux.benchmarks.variant;
 
+import io.onceflux.benchmarks.scenario.Orders;
+
 /**
  * What is measured as one figure: a way, and how it differs from that way's usual set-up.
  *
@@ -13,6 +15,8 @@ package io.onceflux.benchmarks.variant;
  * @param recentKeys whether a filter in memory is in front of the claims
  * @param rows how many claims are in the table before
  * @param oldClaims how many claims are in the table that are removed meanwhile, because they are too old
+ * @param customers how many customers the messages are of
+ * @param ordered whether messages of a customer wait for each other before they reach the database
  * @param load how the messages come
  */
 public record Case(
@@ -24,6 +28,8 @@ public record Case(
         boolean recentKeys,
         long rows,
         long oldClaims,
+        int customers,
+        boolean ordered,
         Load load) {
 
     /** How the messages come. */
@@ -46,6 +52,8 @@ public record Case(
         boolean recentKeys = false;
         long rows = 0;
         long oldClaims = 0;
+        int customers = Orders.CUSTOMERS;
+        boolean ordered = true;
         Load load = Load.FULL;
         for (int i = 1; i < parts.length; i++) {
             String setting = parts[i];
@@ -57,12 +65,14 @@ public record Case(
                 case "recent-keys" -> recentKeys = true;
                 case "rows" -> rows = number(setting);
                 case "old-claims" -> oldClaims = number(setting);
+                case "customers" -> customers = number(setting);
+                case "unordered" -> ordered = false;
                 case "half-load" -> load = Load.HALF;
                 case "half-load-of-jdbc" -> load = Load.HALF_OF_JDBC;
                 default -> throw new IllegalArgumentException("A case has no setting '" + setting + "'");
             }
         }
-        return new Case(way, lanes, batch, duplicates, claims, recentKeys, rows, oldClaims, load);
+        return new Case(way, lanes, batch, duplicates, claims, recentKeys, rows, oldClaims, customers, ordered, load);
     }
 
     private static int number(String setting) {
@@ -81,6 +91,8 @@ public record Case(
                 recentKeys,
                 rows,
                 0,
+                customers,
+                ordered,
                 Load.FULL);
     }
 
@@ -107,6 +119,12 @@ public record Case(
         }
         if (oldClaims != 0) {
             text.append("/old-claims=").append(oldClaims);
+        }
+        if (customers != Orders.CUSTOMERS) {
+            text.append("/customers=").append(customers);
+        }
+        if (!ordered) {
+            text.append("/unordered");
         }
         return switch (load) {
             case FULL -> text.toString();

@@ -48,7 +48,7 @@ final class FromMemory implements Variant {
             Effect<Order> effect,
             Flux<Retention.Progress> cleaning) {
         this.cleaning = cleaning;
-        this.supply = new Supply(new Orders(what.duplicates()));
+        this.supply = new Supply(new Orders(what.duplicates(), what.customers()));
         this.source = new OrderSource(supply);
         this.books = books;
         this.claims = what.claims();
@@ -101,7 +101,9 @@ final class FromMemory implements Variant {
     }
 
     static ConsumerBuilder<Order> describe(Case what, Claims claims, Effect<Order> effect) {
-        return describeUnordered(what, claims, effect).identifiedBy(Order::key).orderedBy(Order::customerId);
+        ConsumerBuilder<Order> unordered =
+                describeUnordered(what, claims, effect).identifiedBy(Order::key);
+        return what.ordered() ? unordered.orderedBy(Order::customerId) : unordered;
     }
 
     /** Without id and order. */

@@ -61,4 +61,12 @@ class OrdersTest {
                 .mapToObj(i -> orders.message(i * 16 + lane).customerId())
                 .toList());
     }
+
+    @Test
+    void ordersMayBeOfFewCustomers() {
+        Orders orders = new Orders(0, 3);
+        assertThat(IntStream.range(0, 1_000).mapToObj(n -> orders.message(n).customerId()))
+                .containsOnly("customer-00000", "customer-00001", "customer-00002");
+        assertThatThrownBy(() -> new Orders(0, 0)).isInstanceOf(IllegalArgumentException.class);
+    }
 }

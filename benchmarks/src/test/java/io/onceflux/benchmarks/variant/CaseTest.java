@@ -18,6 +18,7 @@ class CaseTest {
                 "per-message/duplicates=99/recent-keys",
                 "set-based/without-claim",
                 "grouped/half-load-of-jdbc",
+                "grouped/customers=1/unordered",
                 "claims/rows=50000000"
             })
     void aCaseIsWrittenAsItIsRead(String text) {

@@ -33,6 +33,8 @@ class VariantsTest {
                 "per-message/old-claims=100000",
                 "grouped",
                 "grouped/duplicates=50",
+                "grouped/customers=1",
+                "per-message/customers=10/unordered",
                 "set-based",
                 "per-message/duplicates=99/recent-keys",
                 "pipeline-per-message",
