@@ -69,6 +69,9 @@ public interface ConsumerListener {
     /** A flux of deliveries has ended with another error, which is that of its source or of an operator in front of the consumer. */
     default void onFailed(Throwable error) {}
 
+    /** A source begins, and nothing can come from it until {@link #onSourceConsuming}. Of a source that does not say so, nobody knows. */
+    default void onSourceOpening(String source) {}
+
     /**
      * A source has lost its broker, or was cut off by it, and tries again; what it delivered before may not be current any more.
      *

@@ -159,6 +159,11 @@ final class GuardedListener implements ConsumerListener {
     }
 
     @Override
+    public void onSourceOpening(String source) {
+        tell(listener -> listener.onSourceOpening(source));
+    }
+
+    @Override
     public void onSourceLost(String source, String reason, Duration untilNextTry) {
         log(() -> log.warn(
                 "{}: {} is lost, and tried again in {} ms: {}",

@@ -22,13 +22,18 @@ public record Health(Status status, List<Trouble> troubles) {
 
     /** How well the consumer does. */
     public enum Status {
-        /** Messages are handled as they come. */
+        /** Messages are handled as they come; or no flux of deliveries has begun yet, and calls are taken. */
         UP,
+        /**
+         * A flux of deliveries has begun, and its first message cannot have come yet: the set-up is being looked at, or the source has not been
+         * accepted by its broker.
+         */
+        STARTING,
         /** Something is away or fails, and is tried again; messages wait and none is lost. */
         DEGRADED,
         /**
-         * Something has been away for longer than {@link ConsumerBuilder#downAfter}, or will not mend itself: the set-up is broken
-         * or the consumer was stopped. Still nothing is lost.
+         * Something has been away, or a start has lasted, for longer than {@link ConsumerBuilder#downAfter}, or will not mend itself: the set-up
+         * is broken or the consumer was stopped. Still nothing is lost.
          */
         DOWN
     }
@@ -36,7 +41,7 @@ public record Health(Status status, List<Trouble> troubles) {
     /**
      * One thing that is wrong.
      *
-     * @param what the part: {@code database}; {@code set-up}; {@code dead letters}; {@code start}, which was refused; {@code deliveries},
+     * @param what the part: {@code database}; {@code set-up}; {@code dead letters}; {@code start}, which goes on or was refused; {@code deliveries},
      *     a flux that ended with an error; {@code calls}, whose time ended while the database was away; {@code consumer}, if it has been
      *     stopped; or the source by its own name
      * @param reason a sentence for a person, without credentials

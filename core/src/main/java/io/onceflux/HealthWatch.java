@@ -34,10 +34,15 @@ final class HealthWatch implements ConsumerListener {
     }
 
     /**
-     * @param lasting whether it will not mend itself
+     * @param status what it makes the consumer; {@link Status#DOWN} if it will not mend itself
      * @param until when it is forgotten, if it is not told again
      */
-    private record Noted(Trouble trouble, boolean lasting, Instant until) {}
+    private record Noted(Trouble trouble, Status status, Instant until) {
+
+        Status after(Instant tooLongAgo) {
+            return trouble.since().isAfter(tooLongAgo) ? status : Status.DOWN;
+        }
+    }
 
     Health health() {
         Instant now = clock.instant();
@@ -45,18 +50,20 @@ final class HealthWatch implements ConsumerListener {
         List<Noted> known =
                 noted.values().stream().filter(one -> now.isBefore(one.until)).toList();
         List<Trouble> overForGood = ended.troubles();
-        boolean down = !overForGood.isEmpty()
-                || known.stream()
-                        .anyMatch(one -> one.lasting || !one.trouble.since().isAfter(tooLongAgo));
+        Status status = Stream.concat(
+                        overForGood.stream().map(over -> Status.DOWN),
+                        known.stream().map(one -> one.after(tooLongAgo)))
+                .max(Comparator.naturalOrder())
+                .orElse(Status.UP);
         List<Trouble> troubles = Stream.concat(
                         overForGood.stream(), known.stream().map(Noted::trouble))
                 .sorted(Comparator.comparing(Trouble::since))
                 .toList();
-        return new Health(troubles.isEmpty() ? Status.UP : down ? Status.DOWN : Status.DEGRADED, troubles);
+        return new Health(status, troubles);
     }
 
     void stopped() {
-        arises("consumer", "consumer", "it has been stopped", true);
+        arises("consumer", "consumer", "it has been stopped", Status.DOWN);
     }
 
     /** What one subscription tells, kept apart from what others tell. */
@@ -80,7 +87,7 @@ final class HealthWatch implements ConsumerListener {
     public void onHeld(FailureKind kind, Throwable error) {
         boolean broken = kind == FailureKind.BROKEN_SETUP;
         String what = broken ? SETUP : DATABASE;
-        arises(what, what, describe(error), broken);
+        arises(what, what, describe(error), broken ? Status.DOWN : Status.DEGRADED);
     }
 
     @Override
@@ -95,7 +102,7 @@ final class HealthWatch implements ConsumerListener {
             String reason = describe(error);
             synchronized (notDeadLettered) {
                 notDeadLettered.add(delivery);
-                arises(DEAD_LETTERS, DEAD_LETTERS, reason, false);
+                arises(DEAD_LETTERS, DEAD_LETTERS, reason, Status.DEGRADED);
             }
         }
     }
@@ -120,16 +127,16 @@ final class HealthWatch implements ConsumerListener {
         }
     }
 
-    private void arises(Object key, String what, String reason, boolean lasting) {
-        arises(key, what, reason, lasting, Instant.MAX);
+    private void arises(Object key, String what, String reason, Status status) {
+        arises(key, what, reason, status, Instant.MAX);
     }
 
     /** What goes on keeps its beginning, and tells the latest reason. */
-    private void arises(Object key, String what, String reason, boolean lasting, Instant until) {
+    private void arises(Object key, String what, String reason, Status status, Instant until) {
         Instant now = clock.instant();
         noted.compute(key, (same, before) -> {
             boolean goesOn = before != null && now.isBefore(before.until);
-            return new Noted(new Trouble(what, reason, goesOn ? before.trouble.since() : now), lasting, until);
+            return new Noted(new Trouble(what, reason, goesOn ? before.trouble.since() : now), status, until);
         });
     }
 
@@ -150,9 +157,24 @@ final class HealthWatch implements ConsumerListener {
 
         private record SourceOf(OfFlux flux, String name) {}
 
+        private record StartOf(OfFlux flux) {}
+
         @Override
         public void onStart() {
             endedBefore = ended.startsAgain(deliveries);
+            arises(new StartOf(this), "start", "the set-up is being looked at", Status.STARTING);
+        }
+
+        /** The set-up is as it should be. */
+        void checked() {
+            noted.remove(new StartOf(this));
+        }
+
+        @Override
+        public void onSourceOpening(String source) {
+            if (!over) {
+                arises(new SourceOf(this, source), source, "its broker has not accepted it yet", Status.STARTING);
+            }
         }
 
         @Override
@@ -168,7 +190,7 @@ final class HealthWatch implements ConsumerListener {
         @Override
         public void onSourceLost(String source, String reason, Duration untilNextTry) {
             if (!over) {
-                arises(new SourceOf(this, source), source, reason, false);
+                arises(new SourceOf(this, source), source, reason, Status.DEGRADED);
             }
         }
 
@@ -185,6 +207,7 @@ final class HealthWatch implements ConsumerListener {
         /** @param completed without an error, and not because it was cancelled */
         void ended(boolean completed) {
             over = true;
+            checked();
             noted.keySet().removeIf(key -> key instanceof SourceOf source && source.flux == this);
             if (completed) {
                 ended.forgetBefore(endedBefore);
@@ -207,16 +230,16 @@ final class HealthWatch implements ConsumerListener {
 
         @Override
         public void onRefused(InvalidSetupException error) {
-            arises(REFUSED, "start", String.valueOf(error.getMessage()), true);
+            arises(REFUSED, "start", String.valueOf(error.getMessage()), Status.DOWN);
         }
 
         /** The database was away for longer than a caller can wait. */
         void fail(Failure failure) {
-            arises(FAIL, "calls", failure.reason(), false);
+            arises(FAIL, "calls", failure.reason(), Status.DEGRADED);
         }
 
-        private void arises(String key, String what, String reason, boolean lasting) {
-            HealthWatch.this.arises(key, what, reason, lasting, clock.instant().plus(downAfter));
+        private void arises(String key, String what, String reason, Status status) {
+            HealthWatch.this.arises(key, what, reason, status, clock.instant().plus(downAfter));
             troubled = true;
         }
 

@@ -142,28 +142,32 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         return Flux.defer(() -> {
             HealthWatch.OfFlux watch = health.ofFlux(deliveries);
             GuardedListener listener = settings.listener().keeping(watch);
-            return outcomes(deliveries, listener, listener::onStart)
-                    .doFinally(end -> watch.ended(end == SignalType.ON_COMPLETE));
+            return outcomes(deliveries, listener, watch).doFinally(end -> watch.ended(end == SignalType.ON_COMPLETE));
         });
     }
 
-    private Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries, GuardedListener listener, Runnable beginning) {
+    private Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries, GuardedListener listener, HealthWatch.OfFlux watch) {
         return Flux.defer(() -> {
                     if (!lifecycle.begin()) {
                         return Flux.<Outcome>empty();
                     }
-                    beginning.run();
+                    listener.onStart();
                     return startupCheck
                             .passed()
                             .takeUntilOther(lifecycle.stopRequested())
-                            .thenMany(Flux.defer(() ->
-                                    lifecycle.isStopAsked() ? Flux.<Outcome>empty() : pipeline.outcomes(deliveries)))
+                            .thenMany(Flux.defer(
+                                    () -> lifecycle.isStopAsked() ? Flux.<Outcome>empty() : begun(deliveries, watch)))
                             .doOnError(error -> tellEnd(listener, error))
                             .doFinally(end -> lifecycle.ended());
                 })
                 .contextWrite(intake(listener)::into)
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
+    }
+
+    /** A source says that it opens as it is subscribed to, before the start is over. */
+    private Flux<Outcome> begun(Flux<Delivery<T>> deliveries, HealthWatch.OfFlux watch) {
+        return pipeline.outcomes(deliveries).doOnSubscribe(subscription -> watch.checked());
     }
 
     private static void tellEnd(GuardedListener listener, Throwable error) {

@@ -12,6 +12,9 @@ import io.onceflux.Health.Status;
 import io.onceflux.micrometer.ConsumerMeters;
 import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.ConnectionFactoryMetadata;
 import io.r2dbc.spi.R2dbcNonTransientResourceException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -21,6 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
+import org.reactivestreams.Publisher;
 import org.springframework.r2dbc.connection.R2dbcTransactionManager;
 import org.springframework.transaction.reactive.TransactionalOperator;
 import reactor.core.Disposable;
@@ -330,5 +334,69 @@ class HealthTest {
         one.onSourceConsuming("queue 'orders'");
         assertThat(consumer.health().status()).isEqualTo(Status.UP);
         assertThat(listener.lost).hasSize(2);
+    }
+
+    @Test
+    void untilItsSetupIsLookedAtAConsumerIsStarting() {
+        ConnectionFactory silent = new ConnectionFactory() {
+            @Override
+            public Publisher<? extends Connection> create() {
+                return Mono.never();
+            }
+
+            @Override
+            public ConnectionFactoryMetadata getMetadata() {
+                return breaker.getMetadata();
+            }
+        };
+        IdempotentConsumer<Order> consumer =
+                described(Order::apply).downAfter(LIMIT).controlLimit(LIMIT).build(silent);
+        assertThat(consumer.health().status()).isEqualTo(Status.UP);
+        running.add(Flux.<Delivery<Order>>never().transform(consumer).subscribe());
+
+        assertThat(consumer.health().status()).isEqualTo(Status.STARTING);
+        assertThat(consumer.health().troubles()).singleElement().satisfies(start -> {
+            assertThat(start.what()).isEqualTo("start");
+            assertThat(start.reason()).isEqualTo("the set-up is being looked at");
+        });
+        running.dispose();
+        assertThat(consumer.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void untilItsSourceIsAcceptedAConsumerIsStartingAndInTheEndDown() {
+        IdempotentConsumer<Order> consumer =
+                described(Order::apply).downAfter(Duration.ofSeconds(2)).build(breaker);
+        CompletableFuture<Intake> intake = new CompletableFuture<>();
+        running.add(Flux.<Delivery<Order>>deferContextual(context -> {
+                    Intake.from(context).listener().onSourceOpening("queue 'orders'");
+                    intake.complete(Intake.from(context));
+                    return Flux.never();
+                })
+                .transform(consumer)
+                .subscribe());
+        ConsumerListener told = intake.join().listener();
+        await().untilAsserted(() -> assertThat(consumer.health().troubles())
+                .singleElement()
+                .satisfies(opening -> assertThat(opening.what()).isEqualTo("queue 'orders'")));
+        await().until(() -> consumer.health().status() == Status.DOWN);
+        told.onSourceConsuming("queue 'orders'");
+
+        assertThat(consumer.health()).isEqualTo(new Health(Status.UP, List.of()));
+    }
+
+    @Test
+    void aSourceThatIsLostBeforeItWasAcceptedIsATrouble() {
+        IdempotentConsumer<Order> consumer =
+                described(Order::apply).downAfter(LIMIT).build(breaker);
+        Intake intake = subscribe(consumer, Flux.never()).join();
+        intake.listener().onSourceOpening("queue");
+        await().until(() -> consumer.health().status() == Status.STARTING);
+        intake.listener().onSourceLost("queue", "refused", Duration.ofMillis(1));
+
+        assertThat(consumer.health().status()).isEqualTo(Status.DEGRADED);
+        assertThat(consumer.health().troubles())
+                .singleElement()
+                .satisfies(lost -> assertThat(lost.reason()).isEqualTo("refused"));
     }
 }

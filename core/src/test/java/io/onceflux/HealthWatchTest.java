@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class HealthWatchTest {
@@ -59,21 +60,56 @@ class HealthWatchTest {
         assertThat(watch.health().troubles())
                 .containsExactly(new Trouble("start", "Queue 'q' does not exist.", Instant.EPOCH));
 
-        watch.ofFlux("b").onStart();
+        begin("b");
         assertThat(watch.health().status()).isEqualTo(Status.DOWN);
-        watch.ofFlux("a").onStart();
+        begin("a");
         assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    /** It starts, and its set-up is as it should be. */
+    private void begin(String deliveries) {
+        HealthWatch.OfFlux flux = watch.ofFlux(deliveries);
+        flux.onStart();
+        flux.checked();
     }
 
     @Test
     void eachFluxThatEndedWithAnErrorHasToStartAgain() {
         watch.ofFlux("a").onFailed(new IllegalStateException("the mapping threw"));
         watch.ofFlux("a").onFailed(new IllegalStateException("the mapping threw again"));
-        watch.ofFlux("a").onStart();
+        begin("a");
         assertThat(watch.health().troubles())
                 .containsExactly(new Trouble(
                         "deliveries", "java.lang.IllegalStateException: the mapping threw again", Instant.EPOCH));
-        watch.ofFlux("a").onStart();
+        begin("a");
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void aStartIsOneUntilItsSetupIsFitAndASourceUntilItIsAccepted() {
+        HealthWatch.OfFlux flux = watch.ofFlux("a");
+        flux.onStart();
+        assertThat(watch.health())
+                .isEqualTo(new Health(
+                        Status.STARTING,
+                        List.of(new Trouble("start", "the set-up is being looked at", Instant.EPOCH))));
+        flux.onSourceOpening("queue");
+        flux.checked();
+        assertThat(watch.health().status()).isEqualTo(Status.STARTING);
+        flux.onSourceConsuming("queue");
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+    }
+
+    @Test
+    void aStartThatLastsIsDownAndOneThatEndsIsOver() {
+        HealthWatch.OfFlux flux = watch.ofFlux("a");
+        flux.onStart();
+        flux.onSourceOpening("queue");
+        clock.step(60);
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        flux.ended(false);
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+        flux.onSourceOpening("queue");
         assertThat(watch.health().status()).isEqualTo(Status.UP);
     }
 

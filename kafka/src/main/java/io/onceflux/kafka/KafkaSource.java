@@ -65,6 +65,7 @@ final class KafkaSource implements Watcher {
     }
 
     Flux<Delivery<ConsumerRecord<byte[], byte[]>>> deliveries() {
+        intake.listener().onSourceOpening(options.source());
         return generation().retryWhen(Retry.from(ends -> ends.concatMap(end -> pauseAfter(end.failure()))));
     }
 

@@ -53,6 +53,7 @@ final class RabbitSource implements Generation.Watch {
     }
 
     Flux<Delivery<byte[]>> deliveries() {
+        intake.listener().onSourceOpening(options.source());
         return generation().retryWhen(Retry.from(ends -> ends.concatMap(end -> pauseAfter(end.failure()))));
     }
 
