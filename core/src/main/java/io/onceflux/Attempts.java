@@ -186,7 +186,10 @@ final class Attempts<T> {
         }
         List<Message<T>> known = known(before);
         if (!known.isEmpty()) {
-            return Mono.fromSupplier(() -> duplicates(work, before, known));
+            return Mono.fromSupplier(() -> {
+                known.forEach(message -> settings.listener().onRecentKey(message.delivery()));
+                return duplicates(work, before, known);
+            });
         }
         Part<T> part = before.attempted();
         AtomicReference<Message<T>> culprit = new AtomicReference<>();

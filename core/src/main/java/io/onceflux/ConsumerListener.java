@@ -21,6 +21,9 @@ public interface ConsumerListener {
     /** A message has its outcome; the broker has not been told yet. {@code elapsed} counts from the first attempt. */
     default void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {}
 
+    /** A message is a duplicate by {@link RecentKeys}, so that the database is not asked. {@link #onOutcome} follows. */
+    default void onRecentKey(Delivery<?> delivery) {}
+
     /** An attempt failed and the message will be tried again after {@code delay}; {@code attempt} counts from 1. */
     default void onRetry(Delivery<?> delivery, FailureKind kind, int attempt, Duration delay, Throwable error) {}
 

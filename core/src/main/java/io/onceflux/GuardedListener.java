@@ -41,6 +41,11 @@ final class GuardedListener implements ConsumerListener {
         tell(listener -> listener.onOutcome(delivery, outcome, elapsed));
     }
 
+    @Override
+    public void onRecentKey(Delivery<?> delivery) {
+        tell(listener -> listener.onRecentKey(delivery));
+    }
+
     private void logGivenUp(Delivery<?> delivery, Failure failure) {
         log.warn(
                 "{}: gave up message {} from {} after {} attempt(s), as {}{}: {}",

@@ -71,6 +71,22 @@ class MetersTest {
     }
 
     @Test
+    void whatRecentKeysHaveSavedIsCounted() {
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .recentKeys(RecentKeys.of(10, Duration.ofMinutes(1)))
+                .listener(ConsumerMeters.in(registry))
+                .build(pool);
+        run(consumer, TestDelivery.order("1"));
+        assertThat(count("onceflux.recent.keys")).isZero();
+        run(consumer, List.of(TestDelivery.order("1"), TestDelivery.order("2")));
+        run(consumer, TestDelivery.order("1"));
+
+        assertThat(count("onceflux.recent.keys")).isEqualTo(2);
+        assertThat(messages("duplicate")).isEqualTo(2);
+        assertThat(messages("applied")).isEqualTo(2);
+    }
+
+    @Test
     void whatIsHeldAndWhatIsDroppedCanBeSeen() {
         IdempotentConsumer<Order> consumer = orders((order, db) ->
                         db.sql("INSERT INTO not_yet_there VALUES (1)").then())

@@ -18,6 +18,14 @@ public enum ConsumerMeter implements MeterDocumentation {
         }
     },
 
+    /** Messages that were duplicates by {@link io.onceflux.RecentKeys}: so many claims have been saved. They are among the {@link #MESSAGES}, too. */
+    RECENT_KEYS("onceflux.recent.keys", Meter.Type.COUNTER) {
+        @Override
+        public KeyName[] getKeyNames() {
+            return KeyName.merge(new KeyName[] {Tag.CONSUMER});
+        }
+    },
+
     /** Attempts that failed and are made again, by the kind of the failure and the class of its SQLSTATE. */
     RETRIES("onceflux.retries", Meter.Type.COUNTER) {
         @Override

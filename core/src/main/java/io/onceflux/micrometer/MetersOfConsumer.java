@@ -30,6 +30,7 @@ final class MetersOfConsumer implements ConsumerListener {
     private final Map<String, Timer> messages;
     private final Map<String, Counter> settlements;
     private final Map<String, Counter> settlementFailures;
+    private final Counter recentKeys;
     private final Counter unknownCommits;
     private final Counter dropped;
     private final Counter sourceLosses;
@@ -50,6 +51,7 @@ final class MetersOfConsumer implements ConsumerListener {
                 SETTLEMENTS,
                 settlement -> registry.counter(
                         ConsumerMeter.SETTLEMENT_FAILURES.getName(), tags(Tag.SETTLEMENT, settlement)));
+        this.recentKeys = registry.counter(ConsumerMeter.RECENT_KEYS.getName(), tags());
         this.unknownCommits = registry.counter(ConsumerMeter.UNKNOWN_COMMITS.getName(), tags());
         this.dropped = registry.counter(ConsumerMeter.DROPPED.getName(), tags());
         this.sourceLosses = registry.counter(ConsumerMeter.SOURCE_LOSSES.getName(), tags());
@@ -83,6 +85,11 @@ final class MetersOfConsumer implements ConsumerListener {
         if (timer != null) {
             timer.record(elapsed);
         }
+    }
+
+    @Override
+    public void onRecentKey(Delivery<?> delivery) {
+        recentKeys.increment();
     }
 
     /** The registry keeps what it has; kinds and classes are few. */
