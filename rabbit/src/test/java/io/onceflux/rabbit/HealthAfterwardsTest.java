@@ -31,6 +31,18 @@ class HealthAfterwardsTest {
         database.close();
     }
 
+    /** A probe that believes it sends no traffic to an instance that takes none. */
+    @Test
+    void itIsUpWhenTheBrokerHasAcceptedItAndNotBefore() {
+        broker.declare();
+        try (Running running = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
+            assertThat(running.consumer.health().status()).isEqualTo(Health.Status.STARTING);
+            await().atMost(LIMIT).until(() -> running.consumer.health().status() == Health.Status.UP);
+            assertThat(broker.consumers()).isOne();
+            running.stop();
+        }
+    }
+
     @Test
     void databaseAndBrokerWereAwayAndTheQueueIsEmpty() {
         broker.declare();
