@@ -5,6 +5,7 @@ import io.onceflux.postgres.ClaimPartitions;
 import io.onceflux.postgres.ClaimPartitions.Found;
 import io.onceflux.postgres.ClaimPartitions.Partition;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.LockWaits;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.util.List;
@@ -106,6 +107,6 @@ final class DroppedPartitions {
     private Mono<Void> inTransaction(Duration waits, Function<Connection, Mono<Void>> work) {
         return transactions.inTransaction(connection -> Limits.within(
                 Retention.TIME_LIMIT,
-                partitions.bound(connection, waits).then(Mono.defer(() -> work.apply(connection)))));
+                LockWaits.bound(connection, waits).then(Mono.defer(() -> work.apply(connection)))));
     }
 }

@@ -59,7 +59,7 @@ final class WithoutClaims implements Claims {
         }
         return inTransaction instanceof AttemptConnection attempt && usable.canBoundTogetherWithBegin()
                 ? usable.boundTogetherWithBegin(attempt.togetherWithBegin(), lockTimeout)
-                : usable.bound(inTransaction, lockTimeout);
+                : LockWaits.bound(inTransaction, lockTimeout);
     }
 
     @Override

@@ -6,7 +6,6 @@ import java.nio.file.Path;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -100,8 +99,8 @@ final class Chaos implements Callable<Integer> {
                 "Seed %d, %d rounds, %s, dead letters in a %s, maxBatch %s. Logs: %s%n",
                 options.seed(),
                 schedule.rounds().size(),
-                consumers.variant().name().toLowerCase(Locale.ROOT).replace('_', '-'),
-                consumers.deadLetters().name().toLowerCase(Locale.ROOT),
+                ChaosOptions.name(consumers.variant()),
+                ChaosOptions.name(consumers.deadLetters()),
                 consumers.maxBatch(),
                 logs);
         try (Progress progress = new Progress(logs);

@@ -147,7 +147,8 @@ final class ChaosOptions {
                                 Stream.of(constants).map(ChaosOptions::name).toList())));
     }
 
-    private static String name(Enum<?> constant) {
+    /** As it is written on the command line. */
+    static String name(Enum<?> constant) {
         return constant.name().toLowerCase(Locale.ROOT).replace('_', '-');
     }
 

@@ -116,11 +116,7 @@ public final class AdmissionTable {
             return Mono.just(Used.NONE);
         }
         String[] asked = ids.toArray(String[]::new);
-        return Queries.rows(
-                        inTransaction,
-                        "SELECT set_config('lock_timeout', $1, true)",
-                        row -> true,
-                        Long.toString(lockTimeout.toMillis()))
+        return LockWaits.bound(inTransaction, lockTimeout)
                 .then(Mono.defer(() -> useNow(inTransaction, consumer, asked)))
                 .flatMap(now -> now.size() == asked.length
                         ? Mono.just(new Used(now, Set.of()))

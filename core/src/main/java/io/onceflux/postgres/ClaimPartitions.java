@@ -137,16 +137,6 @@ public final class ClaimPartitions {
         }
     }
 
-    /** Sets how long each statement of the transaction may wait for a lock. */
-    public Mono<Void> bound(Connection inTransaction, Duration lockTimeout) {
-        return Queries.rows(
-                        inTransaction,
-                        "SELECT set_config('lock_timeout', $1, true)",
-                        row -> row,
-                        Long.toString(lockTimeout.toMillis()))
-                .then();
-    }
-
     /** Looks at the table; {@link UnfitTableException} if there is none. */
     public Mono<Found> look(Connection connection) {
         return Mono.defer(() -> Queries.rows(

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Objects;
 import reactor.core.publisher.Mono;
 
-/** Limits the waits for locks in transactions that make no claim, at no round trip of its own. */
+/** Limits the waits for locks in transactions that make no claim. */
 public final class LockWaits {
 
     private static final String SET = "SELECT set_config('lock_timeout', %s, true)";
@@ -47,7 +47,7 @@ public final class LockWaits {
     }
 
     /** Sets {@code lock_timeout} for the rest of the transaction. */
-    public Mono<Void> bound(Connection inTransaction, Duration lockTimeout) {
+    public static Mono<Void> bound(Connection inTransaction, Duration lockTimeout) {
         return Queries.rows(inTransaction, BOUND, row -> true, Long.toString(lockTimeout.toMillis()))
                 .then();
     }
