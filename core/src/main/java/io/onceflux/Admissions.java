@@ -5,20 +5,26 @@ import static io.onceflux.Require.that;
 
 import io.onceflux.postgres.AdmissionTable;
 import io.onceflux.postgres.UnfitTableException;
+import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.function.Function;
 import org.springframework.transaction.annotation.Isolation;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
  * An operator's word that a message is to be applied although it is too old: older than the {@link ConsumerBuilder#redeliveryWindow}, or than
  * the oldest partition of the claims. Nobody else can know whether it was applied before; whoever says so has looked.
  *
- * <p>A consumer with an {@link ConsumerBuilder#admissionTable} then applies it, once, when it comes again: a dead letter is replayed.
+ * <p>A consumer with an {@link ConsumerBuilder#admissionTable} notes what it refuses for its age, message by message. What is admitted of it is
+ * applied, once, when it comes again: its dead letter is replayed.
  *
  * <pre>{@code
- * admissions.admit(MessageKey.of("loyalty", "A-1001"), "anna", "the consumer was off for nine days; not in the ledger")
- *         .thenMany(letters.replay(letter -> letter.messageKey().equals("A-1001"), 10))
+ * admissions.admit(MessageKey.of("loyalty", "A-1001"), "anna", "the service was off for nine days; not in the ledger")
+ *         .thenMany(letters.replay(letter -> "A-1001".equals(letter.messageKey()), 10))
  *         .subscribe();
  * }</pre>
  *
@@ -26,6 +32,7 @@ import reactor.core.publisher.Mono;
  */
 public final class Admissions {
 
+    private static final int PAGE = 1_000;
     private static final Duration CONTROL_LIMIT = Duration.ofSeconds(10);
 
     private final AdmissionTable table;
@@ -42,24 +49,75 @@ public final class Admissions {
     }
 
     /**
-     * Admits a message. It is written down with who and why, and stays so. A message whose claim is there is a duplicate all the same.
+     * A message that was refused for its age and is not admitted.
+     *
+     * @param key its key, as it is kept
+     * @param reason why it was refused
+     * @param at when, for the first time
+     */
+    public record Refused(MessageKey key, String reason, Instant at) {}
+
+    /** What a consumer has refused, and nobody has admitted, in the order of the ids; read in pages. */
+    public Flux<Refused> refused(String consumer) {
+        given("consumer", consumer);
+        return page(consumer, "")
+                .expand(page -> page.size() < PAGE
+                        ? Mono.empty()
+                        : page(consumer, page.get(page.size() - 1).id()))
+                .concatMapIterable(page -> page)
+                .map(row -> new Refused(new MessageKey(consumer, row.id()), row.reason(), row.at()))
+                .onErrorStop();
+    }
+
+    private Mono<List<AdmissionTable.Refused>> page(String consumer, String after) {
+        return onConnection(connection -> table.refused(connection, consumer, after, PAGE));
+    }
+
+    /**
+     * Admits a message that was refused. It is written down with who and why. A message whose claim is there after all is a duplicate.
      *
      * @param key {@link MessageKey#of} for an id as the producer gave it; {@link MessageKey#MessageKey} for one as it is kept, of a
      *     {@link KeptClaim} or a dead letter
      * @param who for who reads it later, such as a user's name
      * @param why the same, such as a ticket's number
-     * @return false if it was admitted before, whether it has come since or not
+     * @return false if no message with this key was refused, or it was admitted before, whether it has been applied since or not
      */
     public Mono<Boolean> admit(MessageKey key, String who, String why) {
+        String note = note("admitted", key, who, why);
+        return onConnection(connection -> table.admit(connection, key.consumer(), key.id(), note))
+                .onErrorStop();
+    }
+
+    /**
+     * Takes an admission back, used or not, as {@link KeptClaims#forget} does with a claim: the message counts as one that was refused, and may be
+     * admitted again.
+     *
+     * @return false if it was not admitted
+     */
+    public Mono<Boolean> forget(MessageKey key, String who, String why) {
+        String note = note("forgotten", key, who, why);
+        return onConnection(connection -> table.forget(connection, key.consumer(), key.id(), note))
+                .onErrorStop();
+    }
+
+    private static String note(String what, MessageKey key, String who, String why) {
         given("key", key);
-        that(!given("who", who).isBlank(), "who must not be blank: it is written down for who asks later");
-        that(!given("why", why).isBlank(), "why must not be blank: it is written down for who asks later");
+        writable("who", who);
+        writable("why", why);
+        return "%s by %s: %s".formatted(what, who, why);
+    }
+
+    private static void writable(String name, String words) {
+        that(!given(name, words).isBlank(), name + " must not be blank: it is written down for who asks later");
+        that(words.indexOf('\0') < 0, name + " must not contain NUL, which PostgreSQL's text cannot hold");
+    }
+
+    private <R> Mono<R> onConnection(Function<Connection, Mono<R>> work) {
         return transactions
-                .withoutTransaction(connection -> table.admit(connection, key.consumer(), key.id(), who, why))
+                .withoutTransaction(work)
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
-                .contextWrite(CallersTransaction::without)
-                .onErrorStop();
+                .contextWrite(CallersTransaction::without);
     }
 
     @Override

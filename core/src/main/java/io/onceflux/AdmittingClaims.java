@@ -1,11 +1,11 @@
 package io.onceflux;
 
 import io.onceflux.postgres.AdmissionTable;
-import io.onceflux.postgres.AdmissionTable.Used;
+import io.onceflux.postgres.AdmissionTable.Admitted;
 import io.onceflux.postgres.UnfitTableException;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
-import java.util.Collection;
+import java.time.Instant;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /**
- * Claims beside a table of what was admitted by hand. A message that is too old is fresh only if it was admitted, and its admission used
- * by nobody; where the other claims take it, only if it is fresh there, too.
+ * Claims beside a table of what was refused for its age, and may be admitted by hand. A message that is too old is fresh only if it was
+ * admitted, and its admission used by nobody; where the other claims have a place for it, only if it is fresh there, too.
  */
 final class AdmittingClaims implements Claims {
 
@@ -46,65 +46,121 @@ final class AdmittingClaims implements Claims {
 
     @Override
     public Mono<Claimed> claim(Connection inTransaction, List<Claim> asked, Duration lockTimeout) {
-        List<MessageKey> tooOld = asked.stream()
-                .filter(claim -> claim.tooOld() != null)
-                .map(Claim::key)
-                .toList();
-        return use(inTransaction, tooOld, lockTimeout).flatMap(before -> {
-            List<Claim> rest = asked.stream()
-                    .filter(claim -> claim.tooOld() == null
-                            || before.now().contains(claim.key().id()))
-                    .map(claim -> new Claim(claim.key(), claim.fingerprint(), claim.time()))
-                    .toList();
-            Mono<Claimed> claimed =
-                    rest.isEmpty() ? Mono.just(NOTHING) : claims.claim(inTransaction, rest, lockTimeout);
-            return claimed.flatMap(became -> {
-                List<MessageKey> refused = became.refused().keySet().stream()
-                        .filter(key -> !before.now().contains(key.id()))
-                        .toList();
-                return use(inTransaction, refused, lockTimeout)
-                        .map(behind -> tooOld.isEmpty() && refused.isEmpty()
-                                ? became
-                                : admitted(asked, became, before, behind));
-            });
-        });
-    }
-
-    private Mono<Used> use(Connection inTransaction, List<MessageKey> keys, Duration lockTimeout) {
-        if (keys.isEmpty()) {
-            return Mono.just(Used.NONE);
-        }
         AdmissionTable usable = checked;
         return usable == null
                 ? Mono.error(() -> new IllegalStateException("the admission table has not been verified"))
-                : usable.use(
-                        inTransaction,
-                        keys.get(0).consumer(),
-                        keys.stream().map(MessageKey::id).toList(),
-                        lockTimeout);
+                : new Claiming(usable, inTransaction, asked, lockTimeout).run();
     }
 
-    /** What was admitted and has no place among the claims any more needs none. */
-    private static Claimed admitted(List<Claim> asked, Claimed became, Used before, Used behind) {
-        Set<MessageKey> fresh = new HashSet<>(became.fresh());
-        Map<MessageKey, String> refused = new HashMap<>();
-        for (Claim claim : asked) {
-            MessageKey key = claim.key();
-            String noPlace = became.refused().get(key);
-            String why = noPlace == null ? claim.tooOld() : noPlace;
-            if (isIn(key, before.now(), behind.now())) {
-                if (noPlace != null) {
-                    fresh.add(key);
-                }
-            } else if (why != null && !isIn(key, before.before(), behind.before())) {
-                refused.put(key, why);
-            }
+    /** Claims that are asked for in one transaction. */
+    private final class Claiming {
+
+        private final AdmissionTable usable;
+        private final Connection inTransaction;
+        private final List<Claim> asked;
+        private final Duration lockTimeout;
+        private final String consumer;
+
+        /** By id, as far as it was looked for. */
+        private final Map<String, Admitted> admitted = new HashMap<>();
+
+        Claiming(AdmissionTable usable, Connection inTransaction, List<Claim> asked, Duration lockTimeout) {
+            this.usable = usable;
+            this.inTransaction = inTransaction;
+            this.asked = asked;
+            this.lockTimeout = lockTimeout;
+            this.consumer = asked.get(0).key().consumer();
         }
-        return new Claimed(fresh, became.conflicting(), refused);
+
+        Mono<Claimed> run() {
+            List<Claim> tooOld =
+                    asked.stream().filter(claim -> claim.tooOld() != null).toList();
+            return lookFor(tooOld)
+                    .then(Mono.defer(this::claimTheRest))
+                    .flatMap(became -> lookFor(withoutPlace(became))
+                            .then(Mono.defer(
+                                    () -> tooOld.isEmpty() && became.refused().isEmpty()
+                                            ? Mono.just(became)
+                                            : decide(became))));
+        }
+
+        private Mono<Void> lookFor(List<Claim> these) {
+            List<String> ids = these.stream().map(claim -> claim.key().id()).toList();
+            return ids.isEmpty()
+                    ? Mono.empty()
+                    : usable.admitted(inTransaction, consumer, ids, lockTimeout)
+                            .doOnNext(admitted::putAll)
+                            .then();
+        }
+
+        /** Those that are not too old, and those that were admitted and not used. */
+        private Mono<Claimed> claimTheRest() {
+            List<Claim> rest = asked.stream()
+                    .filter(claim -> claim.tooOld() == null || isFree(claim))
+                    .map(claim -> new Claim(claim.key(), claim.fingerprint(), claim.time()))
+                    .toList();
+            return rest.isEmpty() ? Mono.just(NOTHING) : claims.claim(inTransaction, rest, lockTimeout);
+        }
+
+        private boolean isFree(Claim claim) {
+            Admitted found = admitted.get(claim.key().id());
+            return found != null && !found.isUsed();
+        }
+
+        /** Refused by the other claims, and nothing is known of them here. */
+        private List<Claim> withoutPlace(Claimed became) {
+            return asked.stream()
+                    .filter(claim -> became.refused().containsKey(claim.key()) && claim.tooOld() == null)
+                    .toList();
+        }
+
+        private Mono<Claimed> decide(Claimed became) {
+            Set<MessageKey> fresh = new HashSet<>(became.fresh());
+            Set<MessageKey> conflicting = new HashSet<>(became.conflicting());
+            Map<MessageKey, String> refused = new HashMap<>();
+            Map<String, @Nullable Long> used = new HashMap<>();
+            for (Claim claim : asked) {
+                MessageKey key = claim.key();
+                String noPlace = became.refused().get(key);
+                String why = noPlace == null ? claim.tooOld() : noPlace;
+                Admitted found = admitted.get(key.id());
+                if (why == null) {
+                    continue; // It is as the other claims say.
+                }
+                if (found == null) {
+                    refused.put(key, why);
+                } else if (found.isUsed()) {
+                    if (isOther(claim.fingerprint(), found.fingerprint())) {
+                        conflicting.add(key);
+                    }
+                } else if (noPlace != null || fresh.contains(key)) {
+                    fresh.add(key);
+                    used.put(key.id(), claim.fingerprint());
+                }
+            }
+            return usable.use(inTransaction, consumer, used)
+                    .then(usable.refuse(inTransaction, consumer, toBeAdmitted(refused)))
+                    .thenReturn(new Claimed(fresh, conflicting, refused));
+        }
+
+        /** Not what is refused because it is of a time to come: it will be in time. */
+        private Map<String, String> toBeAdmitted(Map<MessageKey, String> refused) {
+            Instant now = Instant.now();
+            Map<String, String> reasons = new HashMap<>();
+            for (Claim claim : asked) {
+                String why = refused.get(claim.key());
+                boolean isOfThePast = claim.tooOld() != null
+                        || (claim.time() != null && claim.time().isBefore(now));
+                if (why != null && isOfThePast) {
+                    reasons.put(claim.key().id(), why);
+                }
+            }
+            return reasons;
+        }
     }
 
-    private static boolean isIn(MessageKey key, Collection<String> some, Collection<String> others) {
-        return some.contains(key.id()) || others.contains(key.id());
+    private static boolean isOther(@Nullable Long fingerprint, @Nullable Long kept) {
+        return fingerprint != null && kept != null && !fingerprint.equals(kept);
     }
 
     @Override

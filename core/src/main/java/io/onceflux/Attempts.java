@@ -31,6 +31,7 @@ final class Attempts<T> {
     private final Lifecycle lifecycle;
     private final boolean claimsAreKept;
     private final boolean claimsFollowSource;
+    private final boolean admitByHand;
     private final RedeliveryWindow window;
     private final @Nullable RecentKeys recentKeys;
 
@@ -38,7 +39,8 @@ final class Attempts<T> {
      * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
      *     effect runs, and decides by itself
      * @param claimsFollowSource whether a claim can tell of a message that was given up, too
-     * @param window beyond which a message is not tried
+     * @param admitByHand whether claims decide about a message that is too old
+     * @param window beyond which a message is not tried otherwise
      */
     Attempts(
             ProcessOnce<T> processOnce,
@@ -49,6 +51,7 @@ final class Attempts<T> {
             Lifecycle lifecycle,
             boolean claimsAreKept,
             boolean claimsFollowSource,
+            boolean admitByHand,
             RedeliveryWindow window,
             @Nullable RecentKeys recentKeys) {
         this.processOnce = processOnce;
@@ -60,6 +63,7 @@ final class Attempts<T> {
         this.lifecycle = lifecycle;
         this.claimsAreKept = claimsAreKept;
         this.claimsFollowSource = claimsFollowSource;
+        this.admitByHand = admitByHand;
         this.window = window;
         this.recentKeys = recentKeys;
     }
@@ -221,7 +225,8 @@ final class Attempts<T> {
     private List<Refused<T>> refused(Part<T> part) {
         List<Refused<T>> refused = new ArrayList<>();
         for (Message<T> message : part.messages()) {
-            String why = window.refusalOf(message);
+            String tooOld = admitByHand ? null : window.tooOld(message.sentAt());
+            String why = tooOld == null ? window.yetToCome(message.sentAt()) : tooOld;
             if (why != null) {
                 refused.add(new Refused<>(message, why));
             }

@@ -300,9 +300,9 @@ public final class ConsumerBuilder<T> {
     }
 
     /**
-     * Applies a message that is too old if somebody has {@linkplain Admissions#admit admitted} it: older than the {@link #redeliveryWindow}, or
-     * beyond the {@linkplain ClaimTable#partitionedBy partitions} of the claims. Others cost nothing by it. Default: none, and nothing that is
-     * too old is applied.
+     * Notes what is refused because it is too old, older than the {@link #redeliveryWindow} or than the {@linkplain ClaimTable#partitionedBy partitions}
+     * of the claims, and applies what of it somebody {@linkplain Admissions#admit admits}, once, when it comes again. A row for each message that
+     * is refused; the others cost nothing by it. Default: none, and nothing that is too old is applied.
      */
     public ConsumerBuilder<T> admissionTable(AdmissionTable table) {
         this.admissionTable = given("admissionTable", table);

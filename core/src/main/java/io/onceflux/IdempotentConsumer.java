@@ -4,7 +4,6 @@ import static io.onceflux.Require.given;
 
 import io.onceflux.Settling.Answer;
 import io.onceflux.StartupCheck.PendingException;
-import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
@@ -12,7 +11,6 @@ import java.time.Instant;
 import java.util.List;
 import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
 import reactor.core.publisher.Flux;
@@ -42,6 +40,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final ConnectionFactory connections;
     private final Claims claims;
     private final Identify<T> identify;
+    private final RedeliveryWindow window;
     private final @Nullable Duration claimsKept;
     private final HealthWatch health;
     private final GuardedListener calls;
@@ -73,6 +72,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.connections = connections;
         this.claims = claims;
         this.identify = identify;
+        this.window = window;
         this.claimsKept = claimsKept;
         Progress progress = new Progress(settings.failurePolicy().alarmAfter(), settings.listener());
         Transactions transactions = new Transactions(connections, settings.isolation(), settings.controlLimit());
@@ -82,15 +82,13 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.startupCheck =
                 new StartupCheck(settings, connections, transactions, claims, warnings, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        RedeliveryWindow ofClaims = claims.admitByHand() ? window : RedeliveryWindow.none();
-        RedeliveryWindow ofAttempts = claims.admitByHand() ? RedeliveryWindow.none() : window;
-        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), ofClaims);
-        this.attempts = attempts(processOnce, progress, ofAttempts, recentKeys);
+        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), window);
+        this.attempts = attempts(processOnce, progress, window, recentKeys);
         // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
         this.replays = attempts(
                 processOnce,
                 new Progress(settings.failurePolicy().alarmAfter(), new ConsumerListener() {}),
-                ofAttempts,
+                window,
                 null);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
         this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
@@ -107,6 +105,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 lifecycle,
                 claims.areKept(),
                 claims.followSource(),
+                claims.admitByHand(),
                 window,
                 recentKeys);
     }
@@ -275,23 +274,24 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      * the transaction.
      *
      * @param messageId the message's id
-     * @param time when the message came to be, where the claim table {@linkplain ClaimTable#partitionedBy has partitions}; the same as at any
-     *     other delivery of it
+     * @param time when the message came to be, where the consumer has {@link ConsumerBuilder#sentAt} or {@link ConsumerBuilder#bucketedBy}; the
+     *     same as at any other delivery of it
      * @return true if the claim is fresh and the caller should do the work; false for a duplicate. Error:
      *     {@link IllegalStateException} without a transaction, because the claim would stand alone, where claims
-     *     {@linkplain Claims#followSource follow a source} or {@linkplain Claims#areKept are not kept}, where they need a time and have
-     *     none, or have one and do not need it, and after {@link #stop()}; {@link PermanentFailure} for a time that is beyond what is kept.
+     *     {@linkplain Claims#followSource follow a source} or {@linkplain Claims#areKept are not kept}, where a time is needed and not
+     *     given, or given and not needed, and after {@link #stop()}; {@link PermanentFailure} for a message that is too old or yet to come. It is
+     *     noted in the {@link ConsumerBuilder#admissionTable} only if the caller commits all the same.
      */
     public Mono<Boolean> claimInTransaction(String messageId, Instant time) {
-        return claimInTransaction(messageId, () -> given("time", time));
+        return callersClaim(messageId, given("time", time));
     }
 
-    /** {@link #claimInTransaction(String, Instant)} where claims need no time, or have it from the id ({@link ConsumerBuilder#bucketedByKey}). */
+    /** {@link #claimInTransaction(String, Instant)} where no time is needed, or it is in the id ({@link ConsumerBuilder#bucketedByKey}). */
     public Mono<Boolean> claimInTransaction(String messageId) {
-        return claimInTransaction(messageId, () -> identify.claimTimeOf(messageId));
+        return callersClaim(messageId, null);
     }
 
-    private Mono<Boolean> claimInTransaction(String messageId, Supplier<@Nullable Instant> time) {
+    private Mono<Boolean> callersClaim(String messageId, @Nullable Instant time) {
         if (messageId == null) {
             throw new IllegalArgumentException("messageId must not be null");
         }
@@ -313,16 +313,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                     if (lifecycle.isStopping()) {
                         return Mono.error(hasBeenStopped());
                     }
-                    Claims.Claim claim = new Claims.Claim(MessageKey.of(name(), messageId), null, time.get());
-                    if (claims.haveBuckets() != (claim.time() != null)) {
-                        return Mono.error(new IllegalStateException("the consumer %s keeps its claims in %s, %s"
-                                .formatted(
-                                        name(),
-                                        claims,
-                                        claims.haveBuckets()
-                                                ? "which has partitions: use claimInTransaction(messageId, time)"
-                                                : "which has no partitions: use claimInTransaction(messageId)")));
-                    }
+                    Claims.Claim claim = claimOf(messageId, time);
                     return ConnectionFactoryUtils.currentConnectionFactory(connections)
                             .switchIfEmpty(Mono.error(() -> new IllegalStateException(
                                     "the transaction is on another ConnectionFactory than the consumer's")))
@@ -335,6 +326,31 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                             .map(IdempotentConsumer::isFresh);
                 })
                 .onErrorStop();
+    }
+
+    private Claims.Claim claimOf(String messageId, @Nullable Instant time) {
+        Instant inId = identify.claimTimeOf(messageId);
+        boolean isNeeded = identify.findsSentAt() || (claims.haveBuckets() && inId == null);
+        if (isNeeded != (time != null)) {
+            throw new IllegalStateException(
+                    "the consumer %s %s"
+                            .formatted(
+                                    name(),
+                                    isNeeded
+                                            ? "goes by the time of its messages: use claimInTransaction(messageId, time)"
+                                            : "needs no time of a message, or finds it in the id: use claimInTransaction(messageId)"));
+        }
+        Instant sent = identify.findsSentAt() ? time : null;
+        String tooOld = window.tooOld(sent);
+        String refusal = tooOld == null || claims.admitByHand() ? window.yetToCome(sent) : tooOld;
+        if (refusal != null) {
+            throw new PermanentFailure(refusal);
+        }
+        return new Claims.Claim(
+                MessageKey.of(name(), messageId),
+                null,
+                !claims.haveBuckets() ? null : inId == null ? time : inId,
+                tooOld);
     }
 
     private static boolean isFresh(Claims.Claimed claimed) {

@@ -93,6 +93,11 @@ final class Identify<T> {
         return sent;
     }
 
+    /** Whether messages tell when they came to be. */
+    boolean findsSentAt() {
+        return sentAt != null;
+    }
+
     private int orderOfUnusable(Delivery<T> delivery) {
         Object order = followsSource ? delivery.orderingKey() : null;
         return order == null ? spread(System.identityHashCode(delivery)) : orderOf(order);

@@ -22,7 +22,7 @@ final class ProcessOnce<T> {
     private final Duration lockTimeout;
     private final RedeliveryWindow window;
 
-    /** @param window beyond which a message is claimed only if it was admitted by hand */
+    /** @param window beyond which a message is claimed only if it was admitted by hand, where claims know that; otherwise it does not come */
     ProcessOnce(
             Transactions transactions,
             Claims claims,
@@ -95,7 +95,7 @@ final class ProcessOnce<T> {
 
     private Mono<Claimed> claim(List<Message<T>> messages, AttemptConnection connection) {
         List<Claims.Claim> asked = messages.stream()
-                .map(message -> message.claim(window.refusalOf(message)))
+                .map(message -> message.claim(claims.admitByHand() ? window.tooOld(message.sentAt()) : null))
                 .toList();
         return claims.claim(connection, asked, lockTimeout);
     }

@@ -28,19 +28,19 @@ final class RedeliveryWindow {
         return new RedeliveryWindow(null, Clock.systemUTC());
     }
 
-    /** Why a message is refused; null if it is not, also because it has no time. */
+    /** Why a message is too old; null if it is not, also because it has no time. */
     @Nullable
-    String refusalOf(Message<?> message) {
-        Instant sent = message.sentAt();
-        if (window == null || sent == null) {
-            return null;
-        }
-        Instant now = clock.instant();
-        if (sent.isBefore(now.minus(window))) {
-            return "the message is of %s, longer ago than the redelivery window of %s: if it was applied, its claim may be gone"
-                    .formatted(sent, window);
-        }
-        return sent.isAfter(now.plus(CLOCKS))
+    String tooOld(@Nullable Instant sent) {
+        return window != null && sent != null && sent.isBefore(clock.instant().minus(window))
+                ? "the message is of %s, longer ago than the redelivery window of %s: if it was applied, its claim may be gone"
+                        .formatted(sent, window)
+                : null;
+    }
+
+    /** Why a message is too new; null if it is not, also because it has no time. */
+    @Nullable
+    String yetToCome(@Nullable Instant sent) {
+        return window != null && sent != null && sent.isAfter(clock.instant().plus(CLOCKS))
                 ? "the message is of %s, which is yet to come: for how long its claim will be needed is not known"
                         .formatted(sent)
                 : null;

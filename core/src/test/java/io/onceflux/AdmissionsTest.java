@@ -16,6 +16,7 @@ import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -70,12 +71,22 @@ class AdmissionsTest {
                 .admissionTable(table);
     }
 
+    private static MessageKey key(String id) {
+        return MessageKey.of("loyalty", id);
+    }
+
+    /** They come, are refused, and admitted. */
+    private void refuseAndAdmit(boolean inPartitions, String... ids) {
+        IdempotentConsumer<Order> refusing =
+                consumer(inPartitions, batches(64, Order::apply)).build(pool);
+        assertThat(run(refusing, Arrays.stream(ids).map(TestDelivery::order).toList()))
+                .allMatch(Outcome.Failed.class::isInstance);
+        admit(ids);
+    }
+
     private void admit(String... ids) {
         for (String id : ids) {
-            assertThat(admissions
-                            .admit(MessageKey.of("loyalty", id), "anna", "INC-7")
-                            .block(LIMIT))
-                    .isTrue();
+            assertThat(admissions.admit(key(id), "anna", "INC-7").block(LIMIT)).isTrue();
         }
     }
 
@@ -86,7 +97,7 @@ class AdmissionsTest {
     @ParameterizedTest
     @CsvSource({"false, 1", "false, 64", "true, 1", "true, 64"})
     void ofThoseThatAreTooOldWhatWasAdmittedIsAppliedOnce(boolean inPartitions, int maxBatch) {
-        admit("old 1", "old 2", "never comes");
+        refuseAndAdmit(inPartitions, "old 1", "old 2", "old, and never comes again");
         Plug plug = new Plug();
         IdempotentConsumer<Order> consumer = consumer(inPartitions, batches(maxBatch, plug.then(Order::apply)))
                 .build(pool);
@@ -113,8 +124,9 @@ class AdmissionsTest {
         assertThat(database.effectsOf("old 3")).isZero();
         assertThat(database.effectsOf("new")).isOne();
         assertThat(used()).isEqualTo(2);
-        assertThat(database.texts("SELECT admitted_by || ' ' || reason FROM admitted_messages"))
-                .containsOnly("anna INC-7");
+        assertThat(database.texts("SELECT h FROM admitted_messages, unnest(history) AS h"))
+                .hasSize(3)
+                .allMatch(line -> line.endsWith(" admitted by anna: INC-7"));
     }
 
     /** Several instances, and copies side by side. */
@@ -124,7 +136,7 @@ class AdmissionsTest {
             names = {"READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"})
     void copiesOnTwoInstancesAreAppliedOnce(Isolation isolation) {
         List<String> ids = IntStream.range(0, 60).mapToObj(n -> "old " + n).toList();
-        admit(ids.toArray(String[]::new));
+        refuseAndAdmit(false, ids.toArray(String[]::new));
         List<CompletableFuture<List<Outcome>>> all = new ArrayList<>();
         for (int instance = 0; instance < 4; instance++) {
             all.add(start(
@@ -144,7 +156,7 @@ class AdmissionsTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void whereTheEffectFailsTheAdmissionIsStillThereForTheNextAttempt(boolean inPartitions) {
-        admit("old");
+        refuseAndAdmit(inPartitions, "old");
         AtomicInteger attempts = new AtomicInteger();
         IdempotentConsumer<Order> consumer = consumer(
                         inPartitions,
@@ -161,13 +173,123 @@ class AdmissionsTest {
 
     /** Whoever admitted it was wrong. */
     @Test
-    void aMessageWhoseClaimIsStillThereIsADuplicate() {
+    void aMessageWhoseClaimIsStillThereIsADuplicateAndUsesNothing() {
         database.run("INSERT INTO processed_messages VALUES ('loyalty', 'old', now() - interval '9 days')");
-        admit("old");
+        refuseAndAdmit(false, "old");
 
         assertThat(run(consumer(false, orders(Order::apply)).build(pool), TestDelivery.order("old")))
                 .isInstanceOf(Outcome.Duplicate.class);
         assertThat(database.effects()).isZero();
+        assertThat(used()).isZero();
+    }
+
+    /** One that could still come in time would have a claim, and when that is gone, the admission besides. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void onlyWhatWasRefusedForItsAgeCanBeAdmitted(boolean inPartitions) {
+        IdempotentConsumer<Order> consumer = consumer(inPartitions, orders(Order::apply))
+                .sentAt(order -> order.id().equals("future") ? now.plus(Duration.ofDays(5)) : timeOf(order))
+                .redeliveryWindow(WEEK)
+                .build(pool);
+        run(consumer, List.of(TestDelivery.order("future"), TestDelivery.order("new")));
+
+        for (String id : List.of("future", "new", "never seen")) {
+            assertThat(admissions.admit(key(id), "anna", "INC-7").block(LIMIT))
+                    .as(id)
+                    .isFalse();
+        }
+        assertThat(admissions.refused("loyalty").collectList().block(LIMIT)).isEmpty();
+    }
+
+    @Test
+    void whatIsOfATimeToComeInPartitionsCannotBeAdmittedEither() {
+        IdempotentConsumer<Order> consumer = orders(Order::apply)
+                .claimTable(daily)
+                .bucketedBy(order -> now.plus(Duration.ofDays(5)))
+                .admissionTable(table)
+                .build(pool);
+        assertThat(run(consumer, TestDelivery.order("future"))).isInstanceOf(Outcome.Failed.class);
+
+        assertThat(admissions.admit(key("future"), "anna", "INC-7").block(LIMIT))
+                .isFalse();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anotherContentUnderAnAdmittedIdIsAConflict(boolean inPartitions) {
+        ClaimTable kept = ClaimTable.named(inPartitions ? "claims" : "plain").withFingerprintColumn("fingerprint");
+        database.run("DROP TABLE claims; DROP TABLE IF EXISTS plain");
+        ClaimTable table = inPartitions ? kept.partitionedBy(Buckets.daily()) : kept;
+        table.create(pool).block(LIMIT);
+        Retention.of(table, WEEK).run(pool).then().block(LIMIT);
+        ConsumerBuilder<Order> described = orders(Order::apply)
+                .claimTable(table)
+                .fingerprintedBy(order -> String.valueOf(order.points()))
+                .admissionTable(this.table);
+        IdempotentConsumer<Order> consumer = (inPartitions
+                        ? described.bucketedBy(this::timeOf)
+                        : described.sentAt(this::timeOf).redeliveryWindow(WEEK))
+                .build(pool);
+        run(consumer, TestDelivery.order("old"));
+        admit("old");
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Applied.class);
+        TestDelivery<Order> other = TestDelivery.of(new Order("old", "c", 500));
+
+        assertThat(run(consumer, other)).isInstanceOf(Outcome.Conflict.class);
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Duplicate.class);
+        assertThat(other.isDeadLettered()).isTrue();
+    }
+
+    @Test
+    void aConflictWithAClaimThatIsThereUsesNoAdmission() {
+        ClaimTable plain = ClaimTable.named("plain").withFingerprintColumn("fingerprint");
+        database.run("DROP TABLE IF EXISTS plain");
+        plain.create(pool).block(LIMIT);
+        database.run("INSERT INTO plain VALUES ('loyalty', 'old', now(), 4711)");
+        IdempotentConsumer<Order> consumer = consumer(false, orders(Order::apply))
+                .claimTable(plain)
+                .fingerprintedBy(order -> String.valueOf(order.points()))
+                .build(pool);
+        run(consumer, TestDelivery.order("old"));
+        admit("old");
+
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Conflict.class);
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Conflict.class);
+        assertThat(used()).isZero();
+    }
+
+    @Test
+    void whatWasRefusedIsListedAndAnAdmissionCanBeTakenBack() {
+        List<String> ids =
+                IntStream.range(0, 2_500).mapToObj("old %05d"::formatted).toList();
+        refuseAndAdmit(true, ids.get(0), ids.get(1));
+        run(
+                consumer(true, batches(256, Order::apply)).build(pool),
+                ids.stream().skip(2).map(TestDelivery::order).toList());
+
+        assertThat(admissions
+                        .refused("loyalty")
+                        .map(refused -> refused.key().id())
+                        .collectList()
+                        .block(LIMIT))
+                .isEqualTo(ids.subList(2, ids.size()));
+        assertThat(admissions.refused("loyalty").blockFirst(LIMIT))
+                .satisfies(refused -> assertThat(refused.reason()).contains("claims are kept from"));
+        IdempotentConsumer<Order> consumer =
+                consumer(true, orders(Order::apply)).build(pool);
+        assertThat(run(consumer, TestDelivery.order(ids.get(0)))).isInstanceOf(Outcome.Applied.class);
+        assertThat(admissions
+                        .forget(key(ids.get(0)), "ben", "credited to another customer")
+                        .block(LIMIT))
+                .isTrue();
+        assertThat(admissions.forget(key(ids.get(0)), "ben", "again").block(LIMIT))
+                .isFalse();
+        assertThat(run(consumer, TestDelivery.order(ids.get(0)))).isInstanceOf(Outcome.Failed.class);
+        admit(ids.get(0));
+        assertThat(run(consumer, TestDelivery.order(ids.get(0)))).isInstanceOf(Outcome.Applied.class);
+        assertThat(database.count("SELECT array_length(history, 1) FROM admitted_messages WHERE message_key = '"
+                        + ids.get(0) + "'"))
+                .isEqualTo(3);
     }
 
     @ParameterizedTest
@@ -183,6 +305,8 @@ class AdmissionsTest {
                        convert_to('old ' || n, 'UTF8')
                 FROM generate_series(1, 3) AS n""");
         DeadLetters letters = consumer.deadLetters(body -> Order.of(new String(body, UTF_8)));
+        assertThat(letters.replay(letter -> true, 1_000).collectList().block(LIMIT))
+                .isEmpty();
         admit("old 2");
 
         assertThat(letters.replay(letter -> true, 1_000)
@@ -195,14 +319,15 @@ class AdmissionsTest {
         assertThat(database.count("SELECT count(*) FROM dead_letters")).isEqualTo(2);
     }
 
-    @Test
-    void aCallerWhoOwnsATransactionMayClaimWhatWasAdmitted() {
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aCallerWhoOwnsATransactionMayClaimWhatWasAdmitted(boolean inPartitions) {
         TransactionalOperator callers = TransactionalOperator.create(new R2dbcTransactionManager(pool));
         IdempotentConsumer<Order> consumer =
-                consumer(true, orders(Order::apply)).build(pool);
+                consumer(inPartitions, orders(Order::apply)).build(pool);
         Mono<Boolean> claim = callers.transactional(consumer.claimInTransaction("old", now.minus(Duration.ofDays(9))));
         assertThatThrownBy(() -> claim.block(LIMIT)).isInstanceOf(PermanentFailure.class);
-        admit("old");
+        refuseAndAdmit(inPartitions, "old");
 
         assertThat(claim.block(LIMIT)).isTrue();
         assertThat(claim.block(LIMIT)).isFalse();
@@ -210,17 +335,18 @@ class AdmissionsTest {
 
     @Test
     void aMessageIsAdmittedOnceAndItStaysAsItWas() {
-        admit("old");
+        refuseAndAdmit(false, "old");
 
-        assertThat(admissions
-                        .admit(MessageKey.of("loyalty", "old"), "ben", "again")
-                        .block(LIMIT))
-                .isFalse();
-        assertThat(database.texts("SELECT admitted_by FROM admitted_messages")).containsExactly("anna");
-        assertThatThrownBy(() -> admissions.admit(MessageKey.of("loyalty", "old"), " ", "why"))
+        assertThat(admissions.admit(key("old"), "ben", "again").block(LIMIT)).isFalse();
+        assertThat(database.texts("SELECT h FROM admitted_messages, unnest(history) AS h"))
+                .singleElement()
+                .satisfies(line -> assertThat(line).endsWith(" admitted by anna: INC-7"));
+        assertThatThrownBy(() -> admissions.admit(key("old"), " ", "why"))
                 .hasMessageContaining("who must not be blank");
-        assertThatThrownBy(() -> admissions.admit(MessageKey.of("loyalty", "old"), "anna", ""))
+        assertThatThrownBy(() -> admissions.admit(key("old"), "anna", ""))
                 .hasMessageContaining("why must not be blank");
+        assertThatThrownBy(() -> admissions.admit(key("old"), "anna", "\0"))
+                .hasMessageContaining("why must not contain NUL");
     }
 
     @Test

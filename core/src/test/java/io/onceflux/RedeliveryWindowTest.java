@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.r2dbc.connection.R2dbcTransactionManager;
+import org.springframework.transaction.reactive.TransactionalOperator;
 import reactor.core.publisher.Mono;
 
 /** What is so old that its claim may be gone is quarantined, and not run. */
@@ -150,5 +152,23 @@ class RedeliveryWindowTest {
         assertThatThrownBy(() -> orders(Order::apply).sentAt(order -> now).build(pool))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("no redeliveryWindow");
+    }
+
+    @Test
+    void aCallerWhoOwnsATransactionClaimsNothingBeyondTheWindowEither() {
+        TransactionalOperator callers = TransactionalOperator.create(new R2dbcTransactionManager(pool));
+        IdempotentConsumer<Order> consumer = within(orders(Order::apply)).build(pool);
+
+        assertThat(callers.transactional(consumer.claimInTransaction("1", now)).block())
+                .isTrue();
+        for (Instant time : List.of(now.minus(Duration.ofDays(8)), now.plus(Duration.ofMinutes(10)))) {
+            assertThatThrownBy(() -> callers.transactional(consumer.claimInTransaction("2", time))
+                            .block())
+                    .isInstanceOf(PermanentFailure.class);
+        }
+        assertThatThrownBy(() ->
+                        callers.transactional(consumer.claimInTransaction("2")).block())
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("use claimInTransaction(messageId, time)");
     }
 }

@@ -13,6 +13,7 @@ import io.onceflux.postgres.ClaimTable;
 import io.onceflux.postgres.OffsetTable;
 import io.onceflux.postgres.OutboxTable;
 import io.r2dbc.pool.ConnectionPool;
+import io.r2dbc.spi.R2dbcPermissionDeniedException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -293,7 +294,7 @@ class RightsBesideConsumersTest {
 
     /** A consumer uses what others admit. */
     @Test
-    void toUseWhatWasAdmittedTakesSelectAndUpdateAndToAdmitSelectAndInsert() {
+    void aConsumerMayNoteWhatItRefusesAndUseWhatWasAdmittedAndAdmitNothing() {
         AdmissionTable admitted = AdmissionTable.admittedMessages();
         database.run("DROP TABLE IF EXISTS admitted_messages; " + admitted.createSql());
         database.run("GRANT SELECT, INSERT ON processed_messages TO %1$s; GRANT INSERT ON point_ledger TO %1$s"
@@ -304,15 +305,21 @@ class RightsBesideConsumersTest {
                 .admissionTable(admitted)
                 .build(poolOfRole());
         Mono<Boolean> admit = Admissions.in(admitted, poolOfRole()).admit(KEY_2, "anna", "INC-7");
-        assertThatThrownBy(() -> admit.block(LIMIT)).hasMessageContaining("GRANT SELECT, INSERT ON");
-        grant("SELECT, INSERT", "admitted_messages");
-        assertThat(admit.block(LIMIT)).isTrue();
+        assertThatThrownBy(() -> admit.block(LIMIT)).hasMessageContaining("GRANT SELECT, UPDATE ON");
         assertThatThrownBy(() -> Consumers.run(consumer, TestDelivery.order("2")))
                 .isInstanceOf(InvalidSetupException.class)
-                .hasMessageContaining("may not use what was admitted. Allow it: GRANT UPDATE ON");
-        revoke("INSERT", "admitted_messages");
-        grant("UPDATE", "admitted_messages");
+                .hasMessageContaining("may not use what was admitted. Allow it: GRANT SELECT, INSERT, UPDATE ON");
+        grant("SELECT, INSERT (consumer, message_key, reason), UPDATE (used_at, fingerprint)", "admitted_messages");
+        assertThat(Consumers.run(consumer, TestDelivery.order("2"))).isInstanceOf(Outcome.Failed.class);
+        assertThatThrownBy(() -> admit.block(LIMIT)).isInstanceOf(R2dbcPermissionDeniedException.class);
+        assertThat(Admissions.in(admitted, database.direct())
+                        .admit(KEY_2, "anna", "INC-7")
+                        .block(LIMIT))
+                .isTrue();
         assertThat(Consumers.run(consumer, TestDelivery.order("2"))).isInstanceOf(Outcome.Applied.class);
+        database.run("REVOKE ALL ON admitted_messages FROM " + role);
+        grant("SELECT, UPDATE", "admitted_messages");
+        assertThat(admit.block(LIMIT)).isFalse();
         database.run("DROP TABLE admitted_messages");
     }
 }
