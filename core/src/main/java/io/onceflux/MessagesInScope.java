@@ -3,10 +3,16 @@ package io.onceflux;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The messages of one call of an effect. */
 final class MessagesInScope implements EffectScope {
+
+    private static final Logger log = LoggerFactory.getLogger(IdempotentConsumer.class);
+    private static final AtomicBoolean warned = new AtomicBoolean();
 
     /** Further than any effect counts. */
     static final int BEHIND_THE_EFFECT = 1 << 30;
@@ -29,6 +35,12 @@ final class MessagesInScope implements EffectScope {
     @Override
     public MessageKey key() {
         if (messages.size() != 1) {
+            if (warned.compareAndSet(
+                    false, true)) { // The batch is taken apart until it works, and nobody would see why it is slow.
+                log.warn(
+                        "an effect of several messages does not say for which of them it writes something (an entry of an outbox: appendFor)."
+                                + " Each batch fails for it, and its messages are handled one by one");
+            }
             throw new IllegalStateException(
                     "the effect has %d messages: say which one is meant".formatted(messages.size()));
         }

@@ -63,7 +63,8 @@ public final class Outbox {
      *
      * @param db as the effect was given it
      * @return empty, once it is written in the effect's transaction. Errors: {@link IllegalArgumentException} for another client,
-     *     {@link IllegalStateException} in an effect of several messages (use {@link #appendFor}), or the database's own
+     *     {@link IllegalStateException} in an effect of several messages (use {@link #appendFor}; for the consumer that is a batch that fails, which it
+     *     takes apart until each message is alone), or the database's own
      */
     public Mono<Void> append(DatabaseClient db, OutboxEntry entry) {
         return Mono.defer(() -> {

@@ -13,7 +13,8 @@ import java.util.Map;
  * @param payload the bytes that are sent
  * @param headers sent with it
  * @param appendedAt by the clock of the database: when the transaction that wrote it began
- * @param attempt the how manieth time it is sent, from 1 on; a time that a process did not live to see the end of counts
+ * @param attempt the how manieth time it is tried, from 1 on. A time that was cut short by a stop or by cancelling does not count, although it may have
+ *     arrived; one that a process did not live to see the end of does
  */
 @SuppressWarnings("ArrayRecordComponent") // Not compared.
 public record OutboxMessage(
