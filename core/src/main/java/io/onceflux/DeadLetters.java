@@ -25,8 +25,8 @@ public interface DeadLetters {
      * @param perSecond how many at most are given back in a second, so that they do not crowd out the messages of today
      * @return those that were given back and removed, and no others: what fails again, where that is known, is left out, and what two
      *     replays at once give back is told by one of them. An error ends it, as does an outage or a stop; what it had not removed by
-     *     then is still kept, and a message that it had given back but not removed is a duplicate at the next replay. Cancelling
-     *     ends it too.
+     *     then is still kept. Where giving back and removing are not one transaction (RabbitMQ), a message that it had given back but not removed is
+     *     a duplicate at the next replay. Cancelling ends it too.
      */
     Flux<DeadLetter> replay(Predicate<DeadLetter> which, int perSecond);
 }

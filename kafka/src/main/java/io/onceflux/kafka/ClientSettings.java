@@ -22,6 +22,9 @@ final class ClientSettings {
     private static final int LARGEST_POLL = 500;
     private static final int LARGEST_RECORD = 64 * 1024 * 1024;
     private static final long USUAL_POLL_INTERVAL = 300_000;
+    /** More than that, brokers refuse if nobody has told them otherwise. */
+    private static final Duration LONGEST_TRANSACTION = Duration.ofMinutes(15);
+
     private static final Duration LONGEST_DRAIN = Duration.ofSeconds(10);
     private static final Pattern SECRET = Pattern.compile("password|secret|jaas|token|credential|keystore\\.key");
 
@@ -163,6 +166,23 @@ final class ClientSettings {
         settings.put(ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG, confirmLimit);
         settings.put(ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG, ByteArraySerializer.class);
         settings.put(ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG, ByteArraySerializer.class);
+        return settings;
+    }
+
+    /** Of all replays of a topic of dead letters, whoever they are. */
+    static String replayId(String deadLetterTopic) {
+        return "onceflux-replay-" + deadLetterTopic;
+    }
+
+    /** Who reads with read_committed waits behind a transaction that nobody ends for so long as it may last. */
+    static Map<String, Object> replayProducer(KafkaOptions options, String transactionalId) {
+        Map<String, Object> settings = deadLetterProducer(options);
+        settings.put(ProducerConfig.CLIENT_ID_CONFIG, clientId("replay"));
+        settings.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId);
+        settings.put(
+                ProducerConfig.TRANSACTION_TIMEOUT_CONFIG,
+                Math.toIntExact(Math.min(
+                        Math.max(10_000, 3 * options.confirmLimit().toMillis()), LONGEST_TRANSACTION.toMillis())));
         return settings;
     }
 

@@ -3,6 +3,7 @@ package io.onceflux.kafka;
 import io.onceflux.Settlement;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -110,14 +111,18 @@ final class DeadLetterProducer {
     private Producer<byte[], byte[]> producer() {
         Producer<byte[], byte[]> open = producer;
         if (open == null) {
-            open = open(options);
+            open = open(options, null);
             producer = open;
         }
         return open;
     }
 
-    static Producer<byte[], byte[]> open(KafkaOptions options) {
-        return Refusals.making(options, () -> new KafkaProducer<>(ClientSettings.deadLetterProducer(options)));
+    /** @param transactionalId null for a producer without transactions */
+    static Producer<byte[], byte[]> open(KafkaOptions options, @Nullable String transactionalId) {
+        Map<String, Object> settings = transactionalId == null
+                ? ClientSettings.deadLetterProducer(options)
+                : ClientSettings.replayProducer(options, transactionalId);
+        return Refusals.making(options, () -> new KafkaProducer<>(settings));
     }
 
     private void abandon() {

@@ -10,13 +10,13 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
@@ -41,17 +41,24 @@ final class DeadLetterTopics {
     private final KafkaOptions options;
     private final Scheduler thread;
     private final Consumer<byte[], byte[]> consumer;
+    private final boolean replaying;
     private final Map<TopicPartition, Long> ends;
     private final Map<TopicPartition, Set<Long>> givenBack = new HashMap<>();
     private final Set<String> writable = new HashSet<>();
+    private final Map<String, ReplayProducer> replays = new HashMap<>();
     private final Queue<TopicPartition> left;
     private final Queue<ConsumerRecord<byte[], byte[]>> fetched = new ArrayDeque<>();
     private @Nullable TopicPartition at;
-    private @Nullable Producer<byte[], byte[]> producer;
+    private @Nullable String topic;
 
     private DeadLetterTopics(
-            KafkaOptions options, Scheduler thread, Consumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends) {
+            KafkaOptions options,
+            Scheduler thread,
+            boolean replaying,
+            Consumer<byte[], byte[]> consumer,
+            Map<TopicPartition, Long> ends) {
         this.options = options;
+        this.replaying = replaying;
         this.thread = thread;
         this.consumer = consumer;
         this.ends = ends;
@@ -60,7 +67,9 @@ final class DeadLetterTopics {
                 .toList());
     }
 
-    static DeadLetterTopics open(KafkaOptions options, List<String> topics, Scheduler thread) throws IOException {
+    /** @param replaying whether letters are given back */
+    static DeadLetterTopics open(KafkaOptions options, List<String> topics, Scheduler thread, boolean replaying)
+            throws IOException {
         Consumer<byte[], byte[]> consumer =
                 Refusals.making(options, () -> new KafkaConsumer<>(ClientSettings.reader(options, "dead-letters")));
         try {
@@ -72,9 +81,7 @@ final class DeadLetterTopics {
                 }
                 its.forEach(one -> partitions.add(new TopicPartition(one.topic(), one.partition())));
             }
-            DeadLetterTopics opened = new DeadLetterTopics(options, thread, consumer, consumer.endOffsets(partitions));
-            opened.findMarks();
-            return opened;
+            return new DeadLetterTopics(options, thread, replaying, consumer, consumer.endOffsets(partitions));
         } catch (IOException | RuntimeException e) {
             consumer.close(CLOSING);
             throw e;
@@ -85,19 +92,32 @@ final class DeadLetterTopics {
         return thread;
     }
 
-    /** A mark comes after what it marks, so all are read before the first letter is told of. */
-    private void findMarks() throws IOException {
-        for (TopicPartition partition : left) {
-            begin(partition);
-            Set<Long> marked = new HashSet<>();
-            for (ConsumerRecord<byte[], byte[]> record = read(partition); record != null; record = read(partition)) {
-                Long offset = KeptRecord.givenBack(record);
-                if (offset != null) {
-                    marked.add(offset);
-                }
-            }
-            givenBack.put(partition, marked);
+    /** A mark comes after what it marks, so all of a topic are read before its first letter is told of: also those of a replay that has just ended. */
+    private void beginTopic(String next) throws IOException {
+        topic = next;
+        if (replaying) {
+            replays.put(next, ReplayProducer.open(options, next));
         }
+        List<TopicPartition> its = ends.keySet().stream()
+                .filter(partition -> partition.topic().equals(next))
+                .toList();
+        for (Map.Entry<TopicPartition, Long> end : consumer.endOffsets(its).entrySet()) {
+            givenBack.put(end.getKey(), marks(end.getKey(), end.getValue()));
+        }
+    }
+
+    private Set<Long> marks(TopicPartition partition, long end) throws IOException {
+        begin(partition);
+        Set<Long> marked = new HashSet<>();
+        for (ConsumerRecord<byte[], byte[]> record = read(partition, end);
+                record != null;
+                record = read(partition, end)) {
+            Long offset = KeptRecord.givenBack(record);
+            if (offset != null) {
+                marked.add(offset);
+            }
+        }
+        return marked;
     }
 
     void next(SynchronousSink<KeptRecord> sink) {
@@ -116,7 +136,8 @@ final class DeadLetterTopics {
     private @Nullable KeptRecord next() throws IOException {
         while (true) {
             TopicPartition partition = at;
-            ConsumerRecord<byte[], byte[]> record = partition == null ? null : read(partition);
+            ConsumerRecord<byte[], byte[]> record =
+                    partition == null ? null : read(partition, ends.getOrDefault(partition, 0L));
             if (partition != null && record != null) {
                 boolean isGone = givenBack.getOrDefault(partition, Set.of()).contains(record.offset());
                 if (!isGone && KeptRecord.givenBack(record) == null) {
@@ -126,6 +147,9 @@ final class DeadLetterTopics {
                 at = left.poll();
                 if (at == null) {
                     return null;
+                }
+                if (!at.topic().equals(topic)) {
+                    beginTopic(at.topic());
                 }
                 begin(at);
             }
@@ -145,9 +169,8 @@ final class DeadLetterTopics {
         consumer.seekToBeginning(List.of(partition));
     }
 
-    /** The next record that was there at the beginning; null if there is none. */
-    private @Nullable ConsumerRecord<byte[], byte[]> read(TopicPartition partition) throws IOException {
-        long end = ends.getOrDefault(partition, 0L);
+    /** The next record before an offset; null if there is none. */
+    private @Nullable ConsumerRecord<byte[], byte[]> read(TopicPartition partition, long end) throws IOException {
         long still = System.nanoTime();
         long position = consumer.position(partition);
         while (fetched.isEmpty() && position < end) {
@@ -176,13 +199,7 @@ final class DeadLetterTopics {
         ProducerRecord<byte[], byte[]> original = letter.original();
         ProducerRecord<byte[], byte[]> mark = letter.mark();
         requireWrite(new TreeSet<>(List.of(original.topic(), mark.topic())));
-        Producer<byte[], byte[]> open = producer;
-        if (open == null) {
-            open = DeadLetterProducer.open(options);
-            producer = open;
-        }
-        DeadLetterProducer.store(open, original);
-        DeadLetterProducer.store(open, mark);
+        Objects.requireNonNull(replays.get(mark.topic())).giveBack(original, mark);
         return true;
     }
 
@@ -203,9 +220,7 @@ final class DeadLetterTopics {
     }
 
     void close() {
-        if (producer != null) {
-            producer.close(CLOSING);
-        }
+        replays.values().forEach(ReplayProducer::close);
         consumer.close(CLOSING);
     }
 }

@@ -22,13 +22,17 @@ import reactor.core.scheduler.Scheduler;
  * marks stay until the topic's retention deletes them.
  *
  * <p>The oldest come first within each partition. Dead letters that are a part of their message, because all of it was too large, are
- * listed, and not given back. A replay that ends between giving back and marking gives that one back again the next time.
+ * listed, and not given back.
  *
- * <p>Where messages are identified by their position ({@link KafkaOptions.IdSource#POSITION}), a replayed one is a new message.
+ * <p>A letter goes back and is marked in one transaction of Kafka, and one replay of a topic runs at a time: one that begins ends those that
+ * run. So a letter is given back once, also where messages are identified by their position ({@link KafkaOptions.IdSource#POSITION}) and a
+ * replayed one is a new message. That holds for who reads with {@code isolation.level=read_committed}, as consumers of OnceFlux do if not told
+ * otherwise. A replay that is killed in the middle of that keeps them waiting for three times the {@code confirmLimit}, and 10 s at least.
  *
  * <p>Errors: {@link InvalidSetupException} for a refused login or a right that is missing; {@link java.io.IOException} if there is no
  * such topic or the broker cannot be reached. Listed values are emitted on a thread of their own. The user needs READ on the topics of dead
- * letters, and to replay also WRITE on them and on those that they go back to; what is missing is found before a letter goes back.
+ * letters, and to replay also WRITE on them and on those that they go back to, and WRITE and DESCRIBE on the transactional id {@code
+ * onceflux-replay-} with the name of the topic of dead letters behind it; what is missing is found before a letter goes back.
  */
 public final class KafkaDeadLetters implements DeadLetters {
 
@@ -62,7 +66,7 @@ public final class KafkaDeadLetters implements DeadLetters {
 
     @Override
     public Flux<DeadLetter> list() {
-        return onOwnThread(topics -> kept(topics).map(KeptRecord::letter));
+        return onOwnThread(false, topics -> kept(topics).map(KeptRecord::letter));
     }
 
     @Override
@@ -70,25 +74,27 @@ public final class KafkaDeadLetters implements DeadLetters {
         if (perSecond < 1) {
             throw new InvalidSetupException("perSecond must be at least 1, but is " + perSecond);
         }
-        return onOwnThread(topics -> kept(topics)
-                .filter(record -> which.test(record.letter()))
-                .delayElements(Duration.ofNanos(1_000_000_000L / perSecond))
-                .concatMap(
-                        record -> BrokerThread.call(topics.thread(), () -> topics.giveBack(record))
-                                .filter(given -> given)
-                                .map(given -> record.letter()),
-                        1));
+        return onOwnThread(
+                true,
+                topics -> kept(topics)
+                        .filter(record -> which.test(record.letter()))
+                        .delayElements(Duration.ofNanos(1_000_000_000L / perSecond))
+                        .concatMap(
+                                record -> BrokerThread.call(topics.thread(), () -> topics.giveBack(record))
+                                        .filter(given -> given)
+                                        .map(given -> record.letter()),
+                                1));
     }
 
     private static Flux<KeptRecord> kept(DeadLetterTopics topics) {
         return Flux.<KeptRecord>generate(sink -> topics.next(sink)).subscribeOn(topics.thread());
     }
 
-    private Flux<DeadLetter> onOwnThread(Function<DeadLetterTopics, Flux<DeadLetter>> work) {
+    private Flux<DeadLetter> onOwnThread(boolean replaying, Function<DeadLetterTopics, Flux<DeadLetter>> work) {
         return Flux.usingWhen(
                 Mono.fromSupplier(() -> BrokerThread.start("onceflux-dead-letters-" + options.groupId())),
                 thread -> Flux.usingWhen(
-                        BrokerThread.call(thread, () -> DeadLetterTopics.open(options, topics(), thread))
+                        BrokerThread.call(thread, () -> DeadLetterTopics.open(options, topics(), thread, replaying))
                                 .onErrorMap(error -> Refusals.explained(options, error)),
                         work,
                         topics -> closed(topics, thread)),

@@ -21,7 +21,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.junit.jupiter.api.AfterEach;
@@ -136,6 +140,34 @@ class KafkaDeadLettersTest {
         }
         assertThat(list()).isEmpty();
         database.assertAppliedOnce(1);
+    }
+
+    /** Each would make a message of it, and where that is known by its position, nobody could tell them apart. */
+    @Test
+    void ofTwoReplaysAtOnceTheLaterGoesOnWhereTheOtherEnds() {
+        List<String> ids = Broker.ids("order-", 40);
+        giveUp(ids.toArray(String[]::new));
+        List<DeadLetter> ofFirst = new CopyOnWriteArrayList<>();
+        CompletableFuture<Void> first =
+                letters.replay(letter -> true, 20).doOnNext(ofFirst::add).then().toFuture();
+        await().until(() -> ofFirst.size() >= 5);
+        List<DeadLetter> ofSecond = replayAll();
+
+        assertThat(first)
+                .failsWithin(LIMIT)
+                .withThrowableOfType(ExecutionException.class)
+                .withMessageContaining("another replay of topic '%s' has begun".formatted(broker.deadLetterTopic()));
+        assertThat(Stream.concat(ofFirst.stream(), ofSecond.stream()).map(DeadLetter::messageKey))
+                .hasSizeBetween(39, 40) // Of the last one of the first, the commit may have had no answer.
+                .doesNotHaveDuplicates();
+        assertThat(list()).isEmpty();
+        try (Running running = running()) {
+            await().until(() -> running.outcomes.size() == 40);
+            broker.awaitNoBacklog();
+            assertThat(running.count(Outcome.Applied.class)).isEqualTo(40);
+            running.stop();
+        }
+        database.assertAppliedOnce(40);
     }
 
     @Test

@@ -164,6 +164,7 @@ class UserRightsTest {
             running.stop();
         }
         DeadLetters letters = KafkaDeadLetters.of(as(TellingService.SECRET).build());
+        grantReplays();
         Right missing = new Right(operation, broker.topic() + suffix);
         for (Right right : List.of(
                 new Right(AclOperation.READ, broker.deadLetterTopic()),
@@ -186,6 +187,32 @@ class UserRightsTest {
                 .untilAsserted(() -> assertThat(replayAll(letters)).hasSize(2));
         assertThat(broker.read(broker.topic())).hasSize(4);
         assertThat(letters.list().collectList().block(LIMIT)).isEmpty();
+    }
+
+    private void grantReplays() throws Exception {
+        String id = "onceflux-replay-" + broker.deadLetterTopic();
+        grant(ResourceType.TRANSACTIONAL_ID, id, AclOperation.WRITE, AclOperation.DESCRIBE);
+    }
+
+    @Test
+    void whoReplaysIsToldOfTheTransactionalId() throws Exception {
+        broker.create(1);
+        broker.publishAll(List.of(broker.record("poison-1", "k", null)));
+        try (Running running = Running.start(broker.options().build(), database.pool(6), Order::apply)) {
+            broker.awaitDeadLetters(1);
+            running.stop();
+        }
+        DeadLetters letters = KafkaDeadLetters.of(as(TellingService.SECRET).build());
+        grant(ResourceType.TOPIC, broker.deadLetterTopic(), AclOperation.READ, AclOperation.WRITE);
+        grant(ResourceType.TOPIC, broker.topic(), AclOperation.WRITE);
+
+        await().untilAsserted(() -> assertThatThrownBy(() -> replayAll(letters))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("transactional id 'onceflux-replay-" + broker.deadLetterTopic()));
+        assertThat(broker.read(broker.topic())).hasSize(1);
+        grantReplays();
+        await().ignoreExceptionsInstanceOf(InvalidSetupException.class)
+                .untilAsserted(() -> assertThat(replayAll(letters)).hasSize(1));
     }
 
     private record Right(AclOperation operation, String topic) {}
