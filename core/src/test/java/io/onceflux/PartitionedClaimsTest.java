@@ -360,6 +360,45 @@ class PartitionedClaimsTest {
         assertRefused("claims", "has type timestamp with time zone, but a partition for each day needs date");
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aTableWithPartitionsThatWereNotDescribedIsRefusedWithTheCallThatDescribesThem(boolean byHour) {
+        (byHour ? ClaimTable.named("claims").partitionedBy(Buckets.hourly().inColumn("time")) : daily)
+                .create(pool)
+                .block(LIMIT);
+
+        assertThatThrownBy(() -> run(
+                        orders(Order::apply)
+                                .claimTable(ClaimTable.named("claims"))
+                                .build(pool),
+                        order("1", now)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        byHour
+                                ? "Table claims is partitioned by column time, which its ClaimTable does not say."
+                                        + " Use ClaimTable.partitionedBy(Buckets.hourly().inColumn(\"time\"))."
+                                : "Table claims is partitioned by column bucket, which its ClaimTable does not say."
+                                        + " Use ClaimTable.partitionedBy(Buckets.daily()).");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {"RANGE (processed_at)", "LIST (bucket)", "RANGE (bucket, processed_at)", "RANGE ((bucket + 1))"})
+    void aTableWithOtherPartitionsThanClaimsCanHaveIsRefused(String partitions) {
+        database.run("CREATE TABLE claims (consumer text NOT NULL, message_key text NOT NULL,"
+                + " processed_at timestamptz NOT NULL DEFAULT now(), bucket date) PARTITION BY " + partitions);
+
+        assertThatThrownBy(() -> run(
+                        orders(Order::apply)
+                                .claimTable(ClaimTable.named("claims"))
+                                .build(pool),
+                        order("1", now)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("Table claims is partitioned by ")
+                .hasMessageContaining(
+                        "PostgreSQL takes no unique index on (\"consumer\", \"message_key\") alone there.");
+    }
+
     private void assertRefused(String name, String sentence) {
         ClaimTable table = ClaimTable.named(name).partitionedBy(Buckets.daily());
         assertThatThrownBy(() -> run(in(table, orders(Order::apply)).build(pool), order("1", now)))
