@@ -196,6 +196,7 @@ final class ClaimTableCheck {
                 .ifPresent(those -> warnings.add(
                         "table %s has no partition for now, the last one ends at %s: claims wait until its Retention has made one."
                                 .formatted(table, those.to())));
+        partitions.ifPresent(those -> warnings.addAll(new ClaimPartitions(table).warningsOf(those)));
         return warnings;
     }
 
