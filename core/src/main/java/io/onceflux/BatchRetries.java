@@ -1,5 +1,7 @@
 package io.onceflux;
 
+import io.onceflux.postgres.MissingPartitionException;
+
 /**
  * How several messages have failed together. What may be the fault of one of them is tried in smaller parts; what is nobody's is
  * tried again as it is, but not for ever: one message that is never alone could hold all of them.
@@ -19,7 +21,10 @@ final class BatchRetries implements Judge {
     public Verdict judge(FailureKind kind, Throwable error, boolean databaseAnswers) {
         return switch (kind) {
             case CONFLICT -> conflict();
-            case INFRASTRUCTURE, BROKEN_SETUP -> hold(kind, !databaseAnswers || NothingRan.isSaidBy(error));
+            case INFRASTRUCTURE, BROKEN_SETUP ->
+                Causes.has(error, MissingPartitionException.class)
+                        ? Verdict.split(kind) // The others have theirs.
+                        : hold(kind, !databaseAnswers || NothingRan.isSaidBy(error));
             case PERMANENT, EFFECT -> Verdict.split(kind);
         };
     }

@@ -74,9 +74,11 @@ final class Classification {
     }
 
     static FailureKind byTypeOrState(Throwable error) {
-        if (Causes.has(error, UnknownCommitException.class)
-                || NothingRan.isSaidBy(error)
-                || Causes.has(error, MissingPartitionException.class)) {
+        MissingPartitionException missing = Causes.find(error, MissingPartitionException.class);
+        if (missing != null) {
+            return missing.isUnexplained() ? FailureKind.CONFLICT : FailureKind.BROKEN_SETUP;
+        }
+        if (Causes.has(error, UnknownCommitException.class) || NothingRan.isSaidBy(error)) {
             return FailureKind.INFRASTRUCTURE;
         }
         if (Causes.has(error, AgainException.class)) {

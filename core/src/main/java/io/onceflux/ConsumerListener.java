@@ -32,13 +32,14 @@ public interface ConsumerListener {
 
     /**
      * Messages are being held: the database is away, or the set-up is broken ({@link FailureKind#BROKEN_SETUP} is worth an
-     * alarm). Called once until {@link #onResumed}, and once more if what began as an outage turns out to be a broken set-up.
+     * alarm). Called once until {@link #onResumed}, and once more if what began as an outage, or a missing partition of the claim table, turns out to
+     * be a broken set-up that holds others as well.
      */
     default void onHeld(FailureKind kind, Throwable error) {}
 
     /**
      * What {@link #onHeld} told is over: a transaction committed, or the database answers those who wait for it; after a broken set-up,
-     * an effect was applied. Or nothing is held any more, whatever became of it: then the next message shows whether it is mended.
+     * an effect was applied; where a partition is missing, whose absence shows in no other message, those that wait for it are done. Or nothing is held any more, whatever became of it: then the next message shows whether it is mended.
      */
     default void onResumed() {}
 

@@ -9,7 +9,7 @@ public enum FailureKind {
     /** The database or the way to it is away: the message is held and tried again, without a limit on attempts. */
     INFRASTRUCTURE,
 
-    /** A table, column or right is missing: the message is held, and an alarm raised, until somebody mends it. */
+    /** A table, column, right or partition of the claim table is missing: the message is held, and an alarm raised, until somebody mends it. */
     BROKEN_SETUP,
 
     /** This message can never be handled: a dead letter at once. */

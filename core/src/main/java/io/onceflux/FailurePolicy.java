@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
  *     counts as a failing effect; default 10 minutes
  * @param quarantineAfter how many times in a row one message may fail as infrastructure, while the database answers a probe
  *     that writes, before it is given up, so that it cannot hold a lane for ever; default 10. A failure as a broken set-up counts
- *     only if an effect of another message has committed since the one before, and a COMMIT without an answer only if anything has
+ *     only if an effect of another message has committed since the one before, and a COMMIT without an answer only if anything has;
+ *     a missing partition of the claim table never counts
  * @param alarmAfter how many different keys may fail for good in the same way, with no effect applied since the first, before
  *     that is taken for a broken set-up: messages are then held and an alarm is raised, so that a bad deployment does not
  *     empty a queue into the dead letters. Default 100. Those without a usable key or payload become dead letters all

@@ -42,7 +42,7 @@ public record Health(Status status, List<Trouble> troubles) {
      * One thing that is wrong.
      *
      * @param what the part: {@code database}; {@code set-up}; {@code dead letters}; {@code start}, which goes on or was refused; {@code deliveries},
-     *     a flux that ended with an error; {@code calls}, whose time ended while the database was away; {@code consumer}, if it has been
+     *     a flux that ended with an error; {@code calls}, whose time ended while the database was away or the set-up broken; {@code consumer}, if it has been
      *     stopped; or the source by its own name
      * @param reason a sentence for a person, without credentials
      * @param since when it began

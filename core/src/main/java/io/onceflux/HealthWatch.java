@@ -223,6 +223,7 @@ final class HealthWatch implements ConsumerListener {
 
         private static final String REFUSED = "calls are refused";
         private static final String FAIL = "calls fail";
+        private static final String FAIL_BY_SETUP = "calls fail by the set-up";
 
         private volatile boolean troubled;
 
@@ -233,9 +234,13 @@ final class HealthWatch implements ConsumerListener {
             arises(REFUSED, "start", String.valueOf(error.getMessage()), Status.DOWN);
         }
 
-        /** The database was away for longer than a caller can wait. */
-        void fail(Failure failure) {
-            arises(FAIL, "calls", failure.reason(), Status.DEGRADED);
+        /** The database was away for longer than a caller can wait, or the set-up is broken; other failures are the message's own. */
+        void failed(Failure failure) {
+            if (failure.kind() == FailureKind.INFRASTRUCTURE) {
+                arises(FAIL, "calls", failure.reason(), Status.DEGRADED);
+            } else if (failure.kind() == FailureKind.BROKEN_SETUP) {
+                arises(FAIL_BY_SETUP, "calls", failure.reason(), Status.DOWN);
+            }
         }
 
         private void arises(String key, String what, String reason, Status status) {
@@ -248,6 +253,7 @@ final class HealthWatch implements ConsumerListener {
                 troubled = false;
                 noted.remove(REFUSED);
                 noted.remove(FAIL);
+                noted.remove(FAIL_BY_SETUP);
             }
         }
     }

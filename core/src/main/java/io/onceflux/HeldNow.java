@@ -1,8 +1,11 @@
 package io.onceflux;
 
+import io.onceflux.postgres.MissingPartitionException;
 import java.util.Collection;
+import java.util.EnumMap;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -19,9 +22,9 @@ import org.jspecify.annotations.Nullable;
 final class HeldNow {
 
     private final ConsumerListener listener;
-    private final IdentityHashMap<Object, FailureKind> held = new IdentityHashMap<>();
-    private int forBrokenSetup;
-    private volatile @Nullable FailureKind told;
+    private final IdentityHashMap<Object, Reason> held = new IdentityHashMap<>();
+    private final Map<Reason, Integer> counts = new EnumMap<>(Reason.class);
+    private volatile @Nullable Reason told;
     private final Queue<Consumer<ConsumerListener>> toTell = new ConcurrentLinkedQueue<>();
     private final AtomicInteger telling = new AtomicInteger();
 
@@ -30,24 +33,48 @@ final class HeldNow {
         this.listener = listener;
     }
 
-    /** They are held; told once, and once more when what looked like an outage turns out to be a broken set-up. */
+    /** Why something is held; the worse, the later. */
+    private enum Reason {
+        OUTAGE,
+
+        /** Of the claim table: all messages of a time are held, and no other. */
+        MISSING_PARTITION,
+        BROKEN_SETUP;
+
+        static Reason of(FailureKind kind, Throwable error) {
+            if (kind != FailureKind.BROKEN_SETUP) {
+                return OUTAGE;
+            }
+            return Causes.has(error, MissingPartitionException.class) ? MISSING_PARTITION : BROKEN_SETUP;
+        }
+    }
+
+    /** They are held; told once, and once more when it turns out to be worse than it looked. */
     void hold(Collection<?> them, FailureKind kind, Throwable error) {
+        Reason reason = Reason.of(kind, error);
         synchronized (held) {
-            them.forEach(one -> note(one, kind));
-            if (told == null || (kind == FailureKind.BROKEN_SETUP && told != kind)) {
-                told = kind;
+            them.forEach(one -> note(one, reason));
+            if (told == Reason.BROKEN_SETUP && nothingIsHeldForWhatWasTold()) {
+                over(); // That was mended, and now they wait for a partition.
+            }
+            Reason before = told;
+            if (before == null || reason.compareTo(before) > 0) {
+                told = reason;
                 toTell.add(to -> to.onHeld(kind, error));
             }
         }
         tell();
     }
 
-    /** An outage during a broken set-up does not mend it. */
-    private void note(Object one, FailureKind kind) {
-        FailureKind before = held.get(one);
-        if (before == null || kind == FailureKind.BROKEN_SETUP) {
-            held.put(one, kind);
-            forBrokenSetup += before != kind && kind == FailureKind.BROKEN_SETUP ? 1 : 0;
+    /** An outage does not mend what was broken before. */
+    private void note(Object one, Reason reason) {
+        Reason before = held.get(one);
+        if (before == null || (reason != Reason.OUTAGE && reason != before)) {
+            held.put(one, reason);
+            counts.merge(reason, 1, Integer::sum);
+            if (before != null) {
+                counts.merge(before, -1, Integer::sum);
+            }
         }
     }
 
@@ -59,9 +86,11 @@ final class HeldNow {
             }
             boolean any = false;
             for (Object one : them) {
-                FailureKind before = held.remove(one);
-                any |= before != null;
-                forBrokenSetup -= before == FailureKind.BROKEN_SETUP ? 1 : 0;
+                Reason before = held.remove(one);
+                if (before != null) {
+                    counts.merge(before, -1, Integer::sum);
+                    any = true;
+                }
             }
             if (any && nothingIsHeldForWhatWasTold()) {
                 over();
@@ -70,34 +99,36 @@ final class HeldNow {
         tell();
     }
 
-    /** Whether anything is held but these. */
+    /** Whether anything is held but these, and but those who wait for a partition: they say nothing about the database. */
     boolean anyBut(Predicate<Object> these) {
         synchronized (held) {
-            return !held.keySet().stream().allMatch(these);
+            return held.entrySet().stream()
+                    .anyMatch(one -> one.getValue() != Reason.MISSING_PARTITION && !these.test(one.getKey()));
         }
     }
 
     private boolean nothingIsHeldForWhatWasTold() {
-        return told == FailureKind.BROKEN_SETUP ? forBrokenSetup == 0 : held.size() == forBrokenSetup;
+        Reason what = told;
+        return what != null && counts.getOrDefault(what, 0) == 0;
     }
 
-    /** The database takes writes. That says nothing about the tables of the effect. */
+    /** The database takes writes. That says nothing about the tables of the effect, nor about partitions. */
     void outageIsOver() {
-        if (told == FailureKind.INFRASTRUCTURE) {
+        overIf(Reason.OUTAGE);
+    }
+
+    /** An effect was applied: neither is the database away nor the set-up broken. But those who wait for a partition still do. */
+    void effectIsApplied() {
+        overIf(Reason.OUTAGE);
+        overIf(Reason.BROKEN_SETUP);
+    }
+
+    private void overIf(Reason reason) {
+        if (told == reason) {
             synchronized (held) {
-                if (told == FailureKind.INFRASTRUCTURE) {
+                if (told == reason) {
                     over();
                 }
-            }
-            tell();
-        }
-    }
-
-    /** An effect was applied: neither is the database away nor the set-up broken. */
-    void allIsOver() {
-        if (told != null) {
-            synchronized (held) {
-                over();
             }
             tell();
         }

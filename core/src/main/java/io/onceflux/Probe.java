@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import io.onceflux.postgres.MissingPartitionException;
 import io.onceflux.postgres.UnstorableIdException;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
@@ -61,7 +62,9 @@ final class Probe {
                         settings.controlLimit(),
                         transactions.inRolledBackTransaction(connection ->
                                 claimNobodys(claims, settings, connection).then()))
-                .onErrorResume(Probe::isTooLong, error -> Mono.empty()));
+                .onErrorResume(Probe::isTooLong, error -> Mono.empty())
+                // It has answered: which partitions there are says nothing about the messages of others.
+                .onErrorResume(MissingPartitionException.class, error -> Mono.empty()));
     }
 
     /**

@@ -44,13 +44,13 @@ final class Progress {
         heldNow.outageIsOver();
     }
 
-    /** An effect committed, so what others fail with is theirs alone. */
+    /** An effect committed, so what others fail with is theirs alone, or their partition's. */
     void applied() {
         effects.incrementAndGet();
         unusable.set(0);
         tooOld.set(0);
         failedAlike.clear();
-        heldNow.allIsOver();
+        heldNow.effectIsApplied();
     }
 
     /** The database took a write for somebody who had waited for that. */
@@ -68,7 +68,7 @@ final class Progress {
         heldNow.release(messages);
     }
 
-    /** Whether anything is held now but messages of this key. */
+    /** Whether anything is held now but messages of this key, and those whose partition is missing. */
     boolean holdsOthersThan(@Nullable MessageKey key) {
         return heldNow.anyBut(one -> one instanceof Message<?> message && Objects.equals(message.key(), key));
     }

@@ -5,6 +5,7 @@ import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.MissingPartitionException;
 import io.onceflux.postgres.OldClaims;
 import io.onceflux.postgres.UnfitTableException;
 import io.r2dbc.spi.ConnectionFactory;
@@ -32,6 +33,7 @@ import reactor.core.publisher.Mono;
  * without letting a claim wait (before PostgreSQL 14, for {@value DroppedPartitions#LOCK_MILLIS} ms at most, at each of up to
  * {@value DroppedPartitions#TRIES} tries). It counts from the time of the message there. The role must own the table, and have CREATE in its schema.
  * It is to run at least as often as partitions are needed ahead ({@link io.onceflux.postgres.Buckets#ahead}), and once before the first message.
+ * A partition that somebody has dropped between others it does not make again, because claims went with it; it says so, each time.
  *
  * <p>It works through any other table in small transactions, with pauses between, and waits for nobody: it skips rows that are locked, and gives up
  * where the table is. An instance that finds another one at it leaves it to that. It takes transactions only, no session, and so works
@@ -137,7 +139,8 @@ public final class Retention {
      *
      * @return a progress after each transaction or dropped partition, on the driver's thread or that of a pause, the last one with {@code done} 1; nothing where
      *     another instance is at it. Error: {@link InvalidSetupException} if there is no such table,
-     *     if it does not fit or may not be written to; {@link java.util.concurrent.TimeoutException} where a transaction takes more than a
+     *     if it does not fit or may not be written to; {@link MissingPartitionException} after everything else was done, where there is none between
+     *     others; {@link java.util.concurrent.TimeoutException} where a transaction takes more than a
      *     minute; or the database's own
      */
     public Flux<Progress> run(ConnectionFactory connections) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
+import io.onceflux.postgres.MissingPartitions;
 import java.time.Duration;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -91,6 +92,18 @@ class ClassificationTest {
         assertThat(kindOf(new UnknownCommitException(new RuntimeException()))).isEqualTo(FailureKind.INFRASTRUCTURE);
         assertThat(kindOf(new NoConnectionException(DatabaseErrors.withState("42501"))))
                 .isEqualTo(FailureKind.INFRASTRUCTURE);
+    }
+
+    /** And nobody's word changes that: it is the table's fault, and a message that is no dead letter. */
+    @Test
+    void aMissingPartitionIsABrokenSetupOnceTheTableWasLookedAt() {
+        Classification own = new Classification(error -> FailureKind.PERMANENT, Mono.just(false));
+        assertThat(own.kindOf(new ProcessOnce.ClaimFailedException(MissingPartitions.missing()))
+                        .block())
+                .isEqualTo(FailureKind.BROKEN_SETUP);
+        assertThat(own.kindOf(new ProcessOnce.ClaimFailedException(MissingPartitions.unexplained()))
+                        .block())
+                .isEqualTo(FailureKind.CONFLICT);
     }
 
     @Test

@@ -247,8 +247,10 @@ class CustomTablesTest {
                 .build(pool);
         var outcome = start(consumer, List.of(delivery));
         await().until(() -> listener.retries.size() > 12);
-        assertThat(listener.held).containsExactly(FailureKind.INFRASTRUCTURE);
+        assertThat(listener.held).containsExactly(FailureKind.BROKEN_SETUP);
         assertThat(delivery.settlements()).isEmpty();
+        assertThat(consumer.health().toString())
+                .contains("the claim table public.parted has no partition for the claim");
 
         database.run("CREATE TABLE parted_loyalty PARTITION OF parted FOR VALUES IN ('loyalty')");
         await().until(outcome::isDone);

@@ -66,10 +66,9 @@ class HealthTest {
 
     private CompletableFuture<Intake> subscribe(IdempotentConsumer<Order> consumer, Flux<Delivery<Order>> source) {
         CompletableFuture<Intake> intake = new CompletableFuture<>();
-        running.add(Flux.<Delivery<Order>>deferContextual(context -> {
-                    intake.complete(Intake.from(context));
-                    return source;
-                })
+        running.add(Flux.<Delivery<Order>>deferContextual(
+                        // Asked for, it has begun; while it is only subscribed to, the start may not be over.
+                        context -> source.doOnRequest(asked -> intake.complete(Intake.from(context))))
                 .transform(consumer)
                 .subscribe());
         return intake;
@@ -191,6 +190,35 @@ class HealthTest {
                 .containsExactly("calls");
 
         awaitUp(consumer);
+    }
+
+    /** A service whose every call fails must not look healthy between them. */
+    @Test
+    void callsThatFailByABrokenSetupAreDownUntilOneIsDone() {
+        IdempotentConsumer<Order> consumer = described(Order::apply)
+                .claimTable(ClaimTable.named("renamed"))
+                .downAfter(LIMIT)
+                .processBudget(Duration.ofMillis(200))
+                .build(breaker);
+        ClaimTable.named("renamed").create(breaker).block(LIMIT);
+        assertThat(consumer.process(TestDelivery.order("1")).block(LIMIT)).isInstanceOf(Outcome.Applied.class);
+        database.run("ALTER TABLE renamed RENAME TO renamed_away");
+
+        Outcome failed = consumer.process(TestDelivery.order("2")).block(LIMIT);
+        assertThat(failed)
+                .isInstanceOfSatisfying(
+                        Outcome.Failed.class,
+                        one -> assertThat(one.failure().kind()).isEqualTo(FailureKind.BROKEN_SETUP));
+        assertThat(consumer.health().status()).isEqualTo(Status.DOWN);
+        assertThat(consumer.health().troubles()).singleElement().satisfies(calls -> {
+            assertThat(calls.what()).isEqualTo("calls");
+            assertThat(calls.reason()).contains("renamed");
+        });
+
+        database.run("ALTER TABLE renamed_away RENAME TO renamed");
+        assertThat(consumer.process(TestDelivery.order("2")).block(LIMIT)).isInstanceOf(Outcome.Applied.class);
+        awaitUp(consumer);
+        database.run("DROP TABLE renamed");
     }
 
     @Test

@@ -138,18 +138,40 @@ class HealthWatchTest {
 
     @Test
     void whatCallsFailWithIsForgottenWhenNoneHasFailedForLong() {
-        watch.ofCalls().fail(failure("away"));
+        watch.ofCalls().failed(failure("away"));
         clock.step(59);
         assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
-        watch.ofCalls().fail(failure("still away"));
+        watch.ofCalls().failed(failure("still away"));
         clock.step(59);
         assertThat(watch.health().status()).isEqualTo(Status.DOWN);
         assertThat(watch.health().troubles()).containsExactly(new Trouble("calls", "still away", Instant.EPOCH));
         clock.step(1);
         assertThat(watch.health().status()).isEqualTo(Status.UP);
 
-        watch.ofCalls().fail(failure("away again"));
+        watch.ofCalls().failed(failure("away again"));
         assertThat(watch.health().status()).isEqualTo(Status.DEGRADED);
+    }
+
+    @Test
+    void callsThatFailByABrokenSetupAreDownAtOnceAndForgottenLikeOthers() {
+        watch.ofCalls().failed(failure(FailureKind.BROKEN_SETUP, "no table"));
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        watch.ofCalls().failed(failure("away"));
+        assertThat(watch.health().status()).isEqualTo(Status.DOWN);
+        assertThat(watch.health().troubles()).extracting(Trouble::what).containsOnly("calls");
+        clock.step(60);
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
+
+        watch.ofCalls().failed(failure(FailureKind.BROKEN_SETUP, "no table"));
+        watch.onOutcome(delivery, new Outcome.Duplicate(new MessageKey("loyalty", "1")), Duration.ZERO);
+        assertThat(watch.health()).isEqualTo(new Health(Status.UP, List.of()));
+    }
+
+    @Test
+    void whatIsTheMessagesOwnFaultIsNoTroubleOfCalls() {
+        watch.ofCalls().failed(failure(FailureKind.PERMANENT, "no"));
+        watch.ofCalls().failed(failure(FailureKind.EFFECT, "no"));
+        assertThat(watch.health().status()).isEqualTo(Status.UP);
     }
 
     @Test
@@ -214,8 +236,11 @@ class HealthWatchTest {
     }
 
     private static Failure failure(String reason) {
-        return new Failure(
-                FailureKind.PERMANENT, null, reason, null, 1, Instant.EPOCH, new IllegalStateException(reason));
+        return failure(FailureKind.INFRASTRUCTURE, reason);
+    }
+
+    private static Failure failure(FailureKind kind, String reason) {
+        return new Failure(kind, null, reason, null, 1, Instant.EPOCH, new IllegalStateException(reason));
     }
 
     private static final class SteppedClock extends Clock {

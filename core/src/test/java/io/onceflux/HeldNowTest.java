@@ -4,6 +4,7 @@ import static io.onceflux.FailureKind.BROKEN_SETUP;
 import static io.onceflux.FailureKind.INFRASTRUCTURE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.onceflux.postgres.MissingPartitions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -16,6 +17,8 @@ class HeldNowTest {
     private static final String RESUMED = "resumed";
 
     private final Throwable error = new IllegalStateException("away");
+    private final Throwable missing = MissingPartitions.missing();
+    private final List<Throwable> errors = new ArrayList<>();
     private final List<Object> one = List.of("one");
     private final List<Object> another = List.of("another");
     private final List<Object> told = new ArrayList<>();
@@ -23,6 +26,7 @@ class HeldNowTest {
         @Override
         public void onHeld(FailureKind kind, Throwable cause) {
             told.add(kind);
+            errors.add(cause);
         }
 
         @Override
@@ -37,7 +41,7 @@ class HeldNowTest {
         heldNow.hold(another, INFRASTRUCTURE, error);
         heldNow.outageIsOver();
         heldNow.outageIsOver();
-        heldNow.allIsOver();
+        heldNow.effectIsApplied();
 
         assertThat(told).containsExactly(INFRASTRUCTURE, RESUMED);
     }
@@ -87,12 +91,63 @@ class HeldNowTest {
     @Test
     void whatIsStillHeldAfterAnEffectWasAppliedIsToldWhenItFailsAgain() {
         heldNow.hold(one, BROKEN_SETUP, error);
-        heldNow.allIsOver();
+        heldNow.effectIsApplied();
         heldNow.hold(another, INFRASTRUCTURE, error);
         heldNow.release(another);
         heldNow.hold(one, BROKEN_SETUP, error);
 
         assertThat(told).containsExactly(BROKEN_SETUP, RESUMED, INFRASTRUCTURE, RESUMED, BROKEN_SETUP);
+    }
+
+    @Test
+    void whatWaitsForAPartitionIsHeldUntilItIsDoneWhateverOthersDo() {
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        heldNow.hold(another, INFRASTRUCTURE, error);
+        heldNow.outageIsOver();
+        heldNow.effectIsApplied();
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        heldNow.release(another);
+        heldNow.hold(another, BROKEN_SETUP, missing);
+        heldNow.release(one);
+        heldNow.effectIsApplied();
+        assertThat(told).containsExactly(BROKEN_SETUP);
+
+        heldNow.release(another);
+        assertThat(told).containsExactly(BROKEN_SETUP, RESUMED);
+    }
+
+    @Test
+    void aBrokenSetupWhileAPartitionIsMissingIsToldAndWhatIsStillMissingAfterIt() {
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        heldNow.hold(another, BROKEN_SETUP, error);
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        assertThat(told).containsExactly(BROKEN_SETUP, BROKEN_SETUP);
+        assertThat(errors).containsExactly(missing, error);
+
+        heldNow.effectIsApplied();
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        heldNow.effectIsApplied();
+        assertThat(told).containsExactly(BROKEN_SETUP, BROKEN_SETUP, RESUMED, BROKEN_SETUP);
+        assertThat(errors).last().isEqualTo(missing);
+    }
+
+    @Test
+    void whatFailsOtherwiseOnceItsPartitionIsThereIsToldAnew() {
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        heldNow.hold(one, BROKEN_SETUP, error);
+        heldNow.hold(one, BROKEN_SETUP, missing);
+
+        assertThat(errors).containsExactly(missing, error, missing);
+        assertThat(told).containsExactly(BROKEN_SETUP, BROKEN_SETUP, RESUMED, BROKEN_SETUP);
+    }
+
+    @Test
+    void whoWaitsForAPartitionSaysNothingAboutTheDatabase() {
+        heldNow.hold(one, BROKEN_SETUP, missing);
+        assertThat(heldNow.anyBut("another"::equals)).isFalse();
+        heldNow.hold(another, INFRASTRUCTURE, error);
+        assertThat(heldNow.anyBut("another"::equals)).isFalse();
+        assertThat(heldNow.anyBut("third"::equals)).isTrue();
     }
 
     @Test

@@ -10,6 +10,7 @@ import static org.awaitility.Awaitility.await;
 import io.onceflux.Retention.Progress;
 import io.onceflux.postgres.Buckets;
 import io.onceflux.postgres.ClaimTable;
+import io.onceflux.postgres.MissingPartitionException;
 import io.r2dbc.pool.ConnectionPool;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
@@ -20,6 +21,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -114,7 +116,7 @@ class PartitionRetentionTest {
 
         assertThat(run).hasSize(3);
         assertThat(run.get(2).removed()).isEqualTo(1);
-        assertThat(run.get(2).done()).isCloseTo(1, org.assertj.core.data.Offset.offset(1e-9));
+        assertThat(run).extracting(Progress::done).containsExactly(1.0 / 3, 2.0 / 3, 1.0);
         assertThat(partitions()).first().isEqualTo(name(day(-2)));
         assertThat(exists(day(-3))).isFalse();
         assertThat(database.texts("SELECT message_key FROM claims"))
@@ -126,11 +128,65 @@ class PartitionRetentionTest {
     void noneIsMadeBeforeOthers() {
         keep(5);
         database.run("DROP TABLE " + name(day(-5)));
-        database.run("DROP TABLE " + name(day(-2)));
-
         keep(30);
 
-        assertThat(partitions()).hasSize(8).first().isEqualTo(name(day(-4)));
+        assertThat(partitions()).hasSize(9).first().isEqualTo(name(day(-4)));
+    }
+
+    /** Whether its claims matter nobody knows here. But as long as nothing is said, its messages wait in vain. */
+    @Test
+    void aGapIsToldByEachRunAfterItsOtherWorkAndFilledByNone() {
+        keep(5);
+        database.run("DROP TABLE " + name(day(0)));
+        database.run("DROP TABLE " + name(day(3)) + ", " + name(day(4)));
+        List<Progress> done = new CopyOnWriteArrayList<>();
+        List<Throwable> told = new CopyOnWriteArrayList<>();
+        Disposable runs = Retention.of(DAILY, Duration.ofDays(2))
+                .every(Duration.ofMillis(50), pool, told::add)
+                .subscribe(done::add);
+        await().until(() -> told.size() > 2);
+        runs.dispose();
+
+        assertThat(told)
+                .allSatisfy(error -> assertThat(error)
+                        .isInstanceOf(MissingPartitionException.class)
+                        .hasMessage(
+                                ("table claims has a gap between its partitions, whose messages are held: from %s to %s there is none,"
+                                                + " although there are later ones: it was dropped or detached, with its claims. If it is still there,"
+                                                + " attach it again. If not, and if none of its messages can come again or they are known not to be"
+                                                + " applied, make it: CREATE TABLE public.\"%s\" PARTITION OF \"claims\" FOR VALUES FROM ('%s') TO ('%s');")
+                                        .formatted(
+                                                day(0),
+                                                day(1),
+                                                name(day(0)),
+                                                day(0).toString().substring(0, 10),
+                                                day(1).toString().substring(0, 10))));
+        assertThat(done).contains(new Progress(0, 1));
+        assertThat(partitions())
+                .containsExactlyElementsOf(
+                        Stream.of(-2, -1, 1, 2, 3, 4).map(day -> name(day(day))).toList());
+    }
+
+    @Test
+    void aGapThatIsDroppedWithTheOldOnesAroundItIsNoneAnyMore() {
+        keep(5);
+        database.run("DROP TABLE " + name(day(-4)));
+
+        assertThatThrownBy(() -> keep(5)).isInstanceOf(MissingPartitionException.class);
+        assertThat(keep(2)).hasSize(2).last().isEqualTo(new Progress(0, 1));
+    }
+
+    @Test
+    void ofManyThatAreDroppedTheLastOneIsAllOfThem() {
+        keep(30);
+
+        assertThat(keep(1))
+                .hasSize(29)
+                .extracting(Progress::done)
+                .isSorted()
+                .allMatch(share -> share > 0 && share <= 1)
+                .last()
+                .isEqualTo(1.0);
     }
 
     @Test

@@ -3,9 +3,11 @@ package io.onceflux;
 import static io.onceflux.Consumers.batches;
 import static io.onceflux.Consumers.failureOf;
 import static io.onceflux.Consumers.orders;
+import static io.onceflux.Consumers.policy;
 import static io.onceflux.Consumers.run;
 import static io.onceflux.Consumers.start;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
@@ -21,9 +23,11 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -169,7 +173,8 @@ class PartitionedClaimsTest {
         CompletableFuture<List<Outcome>> outcomes = start(consumer, deliveries);
         await().untilAsserted(() -> {
             assertThat(consumer.health().status()).isEqualTo(Health.Status.DOWN);
-            assertThat(consumer.health().toString()).contains("has no partition for the claim");
+            assertThat(consumer.health().toString())
+                    .contains("the claim table public.claims has no partition for the claim: the last one ends at");
             assertThat(deliveries.get(0).isAcknowledged()).isTrue();
         });
         assertThat(deliveries.get(1).settlements()).isEmpty();
@@ -178,6 +183,186 @@ class PartitionedClaimsTest {
 
         assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join()).allMatch(Outcome.Applied.class::isInstance);
         assertThat(database.effects()).isEqualTo(2);
+    }
+
+    /** Others show that the database is well, and nothing about a partition that none of them needs. */
+    @Test
+    void whileOthersAreAppliedAMissingPartitionIsOneTroubleThatLasts() {
+        create(daily);
+        Instant tomorrow = now.plus(Duration.ofDays(1));
+        dropPartitionsFrom(tomorrow);
+        RecordingListener told = new RecordingListener();
+        IdempotentConsumer<Order> consumer = in(daily, orders(Order::apply))
+                .failurePolicy(policy().quarantineAfter(2).build())
+                .listener(told)
+                .build(pool);
+        TestDelivery<Order> waiting = order("tomorrow", tomorrow);
+        CompletableFuture<List<Outcome>> outcomes = start(consumer, List.of(waiting));
+        await().until(() -> consumer.health().status() == Health.Status.DOWN);
+        Health before = consumer.health();
+        AtomicInteger others = new AtomicInteger();
+        await().atMost(LIMIT).until(() -> {
+            assertThat(run(consumer, order("today " + others.incrementAndGet(), now)))
+                    .isInstanceOf(Outcome.Applied.class);
+            return told.retries.size() > 12;
+        });
+
+        assertThat(waiting.settlements()).isEmpty();
+        assertThat(told.held).containsExactly(FailureKind.BROKEN_SETUP);
+        assertThat(told.resumed).hasValue(0);
+        assertThat(consumer.health()).isEqualTo(before);
+
+        Retention.of(daily, WEEK).run(pool).then().block(LIMIT);
+        assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join()).hasOnlyElementsOfType(Outcome.Applied.class);
+        assertThat(told.resumed).hasValue(1);
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.UP);
+        assertThat(database.effects()).isEqualTo(1 + others.get());
+    }
+
+    @Test
+    void aTroubleThatLastsIsOverWhenNobodyWaitsForThePartitionAnyMore() {
+        create(daily);
+        Instant tomorrow = now.plus(Duration.ofDays(1));
+        dropPartitionsFrom(tomorrow);
+        IdempotentConsumer<Order> consumer = in(daily, orders(Order::apply)).build(pool);
+        TestDelivery<Order> waiting = order("tomorrow", tomorrow);
+        CompletableFuture<List<Outcome>> outcomes = start(consumer, List.of(waiting));
+        await().until(() -> consumer.health().status() == Health.Status.DOWN);
+        waiting.channelLost();
+
+        assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join()).isEmpty();
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.UP);
+    }
+
+    @Test
+    void othersOfABatchGoOnWhileOneOfItWaitsForItsPartition() {
+        create(daily);
+        Instant tomorrow = now.plus(Duration.ofDays(1));
+        dropPartitionsFrom(tomorrow);
+        Plug plug = new Plug();
+        RecordingListener told = new RecordingListener();
+        IdempotentConsumer<Order> consumer = in(daily, batches(64, plug.then(Order::apply)))
+                .failurePolicy(policy().quarantineAfter(2).build())
+                .listener(told)
+                .build(pool);
+        List<TestDelivery<Order>> deliveries = new ArrayList<>(TestDelivery.orders("m", 20));
+        TestDelivery<Order> waiting = order("tomorrow", tomorrow);
+        deliveries.add(7, waiting);
+        CompletableFuture<List<Outcome>> outcomes = plug.start(consumer, plug.before(deliveries));
+        plug.pull();
+        await().until(() -> told.count(Outcome.Applied.class) == 21);
+        int before = told.retries.size();
+        await().until(() -> told.retries.size() > before + 5);
+
+        assertThat(waiting.settlements()).isEmpty();
+        assertThat(told.held).containsExactly(FailureKind.BROKEN_SETUP);
+        assertThat(told.resumed).hasValue(0);
+
+        Retention.of(daily, WEEK).run(pool).then().block(LIMIT);
+        assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join())
+                .hasSize(22)
+                .hasOnlyElementsOfType(Outcome.Applied.class);
+        assertThat(database.effects()).isEqualTo(22);
+    }
+
+    /** Whether it was seen before or not, the first word says what to do, and doing that is enough. */
+    @ParameterizedTest
+    @CsvSource({"1, false, true", "64, false, false", "1, true, false", "64, true, true"})
+    void aGapHoldsItsMessagesAndSaysHowItIsMended(int maxBatch, boolean byHour, boolean seenBefore) {
+        ClaimTable table = byHour ? hourly : daily;
+        create(table);
+        RecordingListener told = new RecordingListener();
+        IdempotentConsumer<Order> consumer =
+                in(table, batches(maxBatch, Order::apply)).listener(told).build(pool);
+        Instant yesterday = now.minus(Duration.ofDays(1));
+        if (seenBefore) {
+            run(consumer, order("before", yesterday));
+        }
+        dropPartitionOf(yesterday, byHour);
+        TestDelivery<Order> waiting = order("yesterday", yesterday);
+        CompletableFuture<List<Outcome>> outcomes = start(consumer, List.of(waiting));
+        await().until(() -> consumer.health().status() == Health.Status.DOWN);
+
+        Instant from = yesterday.truncatedTo(byHour ? ChronoUnit.HOURS : ChronoUnit.DAYS);
+        Instant to = from.plus(1, byHour ? ChronoUnit.HOURS : ChronoUnit.DAYS);
+        String reason = consumer.health().troubles().get(0).reason();
+        assertThat(reason)
+                .startsWith(
+                        "io.onceflux.postgres.MissingPartitionException: the claim table public.claims has no partition"
+                                + " for the claim: the message is of " + yesterday + ", and from " + from + " to " + to
+                                + " there is none, although there are later ones: it was dropped or detached, with its claims.");
+        assertThat(waiting.settlements()).isEmpty();
+
+        database.run(reason.substring(reason.indexOf("CREATE TABLE")));
+        assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join()).hasOnlyElementsOfType(Outcome.Applied.class);
+        assertThat(told.held).containsExactly(FailureKind.BROKEN_SETUP);
+        assertThat(told.resumed).hasValue(1);
+        assertThatCode(() -> Retention.of(table, WEEK).run(pool).then().block(LIMIT))
+                .doesNotThrowAnyException();
+    }
+
+    private void dropPartitionOf(Instant time, boolean byHour) {
+        database.run("DROP TABLE claims_p"
+                + time.toString().substring(0, byHour ? 13 : 10).replaceAll("[-T]", ""));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aCallerIsToldWhichPartitionIsMissing(boolean gap) {
+        create(daily);
+        IdempotentConsumer<Order> consumer = in(daily, orders(Order::apply))
+                .processBudget(Duration.ofMillis(300))
+                .build(pool);
+        assertThat(consumer.process(order("before", now)).block(LIMIT)).isInstanceOf(Outcome.Applied.class);
+        if (gap) {
+            dropPartitionOf(now, false);
+        } else {
+            dropPartitionsFrom(now);
+        }
+        TestDelivery<Order> delivery = order("now", now);
+        Failure failure =
+                failureOf(Objects.requireNonNull(consumer.process(delivery).block(LIMIT)));
+
+        assertThat(failure.kind()).isEqualTo(FailureKind.BROKEN_SETUP);
+        assertThat(failure.reason())
+                .startsWith("MissingPartitionException: the claim table public.claims has no partition for the claim: "
+                        + (gap ? "the message is of " : "the last one ends at "));
+        assertThat(delivery.settlements()).isEmpty();
+        assertThat(consumer.health().status()).isEqualTo(Health.Status.DOWN);
+        assertThat(consumer.health().troubles())
+                .singleElement()
+                .satisfies(calls -> assertThat(calls.reason()).isEqualTo(failure.reason()));
+    }
+
+    /** There is one, and the server refuses the claim all the same: a partition that is itself divided lacks a part. */
+    @Test
+    void aPartOfAPartitionThatIsMissingIsOneTroubleToo() {
+        create(daily);
+        dropPartitionOf(now, false);
+        Instant today = now.truncatedTo(ChronoUnit.DAYS);
+        database.run(
+                "CREATE TABLE claims_divided PARTITION OF claims FOR VALUES FROM ('%s') TO ('%s') PARTITION BY LIST (consumer)"
+                        .formatted(day(today), day(today.plus(Duration.ofDays(1)))));
+        RecordingListener told = new RecordingListener();
+        IdempotentConsumer<Order> consumer = in(daily, orders(Order::apply))
+                .failurePolicy(policy().quarantineAfter(2).build())
+                .listener(told)
+                .build(pool);
+        CompletableFuture<List<Outcome>> outcomes = start(consumer, List.of(order("now", now)));
+        AtomicInteger others = new AtomicInteger();
+        await().atMost(LIMIT).until(() -> {
+            run(consumer, order("other " + others.incrementAndGet(), now.minus(Duration.ofDays(1))));
+            return told.retries.size() > 12;
+        });
+        assertThat(told.held).containsExactly(FailureKind.BROKEN_SETUP);
+        assertThat(told.resumed).hasValue(0);
+
+        database.run("CREATE TABLE claims_part PARTITION OF claims_divided DEFAULT");
+        assertThat(outcomes.orTimeout(30, TimeUnit.SECONDS).join()).hasOnlyElementsOfType(Outcome.Applied.class);
+    }
+
+    private static String day(Instant time) {
+        return time.toString().substring(0, 10);
     }
 
     private void dropPartitionsFrom(Instant time) {
@@ -360,6 +545,45 @@ class PartitionedClaimsTest {
         assertRefused("claims", "has type timestamp with time zone, but a partition for each day needs date");
     }
 
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aTableWithPartitionsThatWereNotDescribedIsRefusedWithTheCallThatDescribesThem(boolean byHour) {
+        (byHour ? ClaimTable.named("claims").partitionedBy(Buckets.hourly().inColumn("time")) : daily)
+                .create(pool)
+                .block(LIMIT);
+
+        assertThatThrownBy(() -> run(
+                        orders(Order::apply)
+                                .claimTable(ClaimTable.named("claims"))
+                                .build(pool),
+                        order("1", now)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessage(
+                        byHour
+                                ? "Table claims is partitioned by column time, which its ClaimTable does not say."
+                                        + " Use ClaimTable.partitionedBy(Buckets.hourly().inColumn(\"time\"))."
+                                : "Table claims is partitioned by column bucket, which its ClaimTable does not say."
+                                        + " Use ClaimTable.partitionedBy(Buckets.daily()).");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {"RANGE (processed_at)", "LIST (bucket)", "RANGE (bucket, processed_at)", "RANGE ((bucket + 1))"})
+    void aTableWithOtherPartitionsThanClaimsCanHaveIsRefused(String partitions) {
+        database.run("CREATE TABLE claims (consumer text NOT NULL, message_key text NOT NULL,"
+                + " processed_at timestamptz NOT NULL DEFAULT now(), bucket date) PARTITION BY " + partitions);
+
+        assertThatThrownBy(() -> run(
+                        orders(Order::apply)
+                                .claimTable(ClaimTable.named("claims"))
+                                .build(pool),
+                        order("1", now)))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("Table claims is partitioned by ")
+                .hasMessageContaining(
+                        "PostgreSQL takes no unique index on (\"consumer\", \"message_key\") alone there.");
+    }
+
     private void assertRefused(String name, String sentence) {
         ClaimTable table = ClaimTable.named(name).partitionedBy(Buckets.daily());
         assertThatThrownBy(() -> run(in(table, orders(Order::apply)).build(pool), order("1", now)))
@@ -377,6 +601,28 @@ class PartitionedClaimsTest {
 
         assertThat(told.warnings)
                 .anyMatch(warning -> warning.contains("has no partition for now, the last one ends at"));
+        assertThat(database.effects()).isEqualTo(1);
+    }
+
+    @Test
+    void aConsumerThatStartsWithGapsBetweenPartitionsWarnsOfEach() {
+        create(daily);
+        Instant other = now.minus(Duration.ofDays(2));
+        dropPartitionOf(now, false);
+        dropPartitionOf(other, false);
+        dropPartitionOf(other.minus(Duration.ofDays(1)), false);
+        RecordingListener told = new RecordingListener();
+
+        run(in(daily, orders(Order::apply)).listener(told).build(pool), order("1", now.minus(Duration.ofDays(1))));
+
+        assertThat(told.warnings)
+                .hasSize(2)
+                .allMatch(warning -> warning.startsWith(
+                        "table claims has a gap between its partitions, whose messages are held: from "))
+                .anyMatch(warning -> warning.endsWith("PARTITION OF \"claims\" FOR VALUES FROM ('%s') TO ('%s');"
+                        .formatted(day(now), day(now.plus(Duration.ofDays(1))))))
+                .anyMatch(warning -> warning.endsWith("FOR VALUES FROM ('%s') TO ('%s');"
+                        .formatted(day(other.minus(Duration.ofDays(1))), day(other.plus(Duration.ofDays(1))))));
         assertThat(database.effects()).isEqualTo(1);
     }
 }

@@ -6,6 +6,7 @@ import io.onceflux.AttemptConnection.NoConnectionException;
 import io.onceflux.AttemptConnection.UnknownCommitException;
 import io.onceflux.Judge.Verdict;
 import io.onceflux.Message.UnusableMessageException;
+import io.onceflux.postgres.MissingPartitions;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -129,6 +130,24 @@ class RetriesTest {
         }
         assertThat(retries.judge(FailureKind.INFRASTRUCTURE, error, true))
                 .isEqualTo(Verdict.giveUp(FailureKind.INFRASTRUCTURE));
+    }
+
+    @Test
+    void whoWaitsForAPartitionIsNeverSuspectedWhateverOthersDo() {
+        for (int i = 0; i < 1_000; i++) {
+            progress.committed();
+            progress.applied();
+            assertThat(retries.judge(FailureKind.BROKEN_SETUP, MissingPartitions.missing(), true)
+                            .held())
+                    .isTrue();
+        }
+    }
+
+    /** Those that have their partition must not wait for it. */
+    @Test
+    void aBatchIsTakenApartAtOnceWhereAPartitionIsMissing() {
+        assertThat(new BatchRetries(policy).judge(FailureKind.BROKEN_SETUP, MissingPartitions.missing(), true))
+                .isEqualTo(Verdict.split(FailureKind.BROKEN_SETUP));
     }
 
     @Test

@@ -111,6 +111,11 @@ public final class Buckets {
         String literal(Instant time) {
             return floor(time).toString().substring(0, written);
         }
+
+        /** As the column's type reads it, to the second: a bound that somebody has chosen may be within an hour. */
+        String bound(Instant time) {
+            return this == DAY ? literal(time) : time.toString();
+        }
     }
 
     @Override

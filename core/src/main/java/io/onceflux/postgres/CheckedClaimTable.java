@@ -134,13 +134,19 @@ public final class CheckedClaimTable {
      */
     public Mono<Taken> claim(Connection inTransaction, String consumer, List<NewClaim> claims, Duration lockTimeout) {
         return partitions == null
-                ? claim(claimInTransaction, inTransaction, consumer, claims, lockTimeout)
+                ? claim(claimInTransaction, inTransaction, consumer, claims, lockTimeout, false)
                         .map(fresh -> new Taken(fresh, Map.of()))
                 : partitions
                         .admit(inTransaction, claims)
                         .flatMap(admitted -> admitted.claims().isEmpty()
                                 ? Mono.just(new Taken(Set.of(), admitted.refused()))
-                                : claim(claimInTransaction, inTransaction, consumer, admitted.claims(), lockTimeout)
+                                : claim(
+                                                claimInTransaction,
+                                                inTransaction,
+                                                consumer,
+                                                admitted.claims(),
+                                                lockTimeout,
+                                                admitted.looked())
                                         .map(fresh -> new Taken(fresh, admitted.refused())));
     }
 
@@ -160,7 +166,7 @@ public final class CheckedClaimTable {
      */
     public Mono<Taken> claimTogetherWithBegin(
             Connection connection, String consumer, List<NewClaim> claims, Duration lockTimeout) {
-        return claim(claimBehindBegin, connection, consumer, claims, lockTimeout)
+        return claim(claimBehindBegin, connection, consumer, claims, lockTimeout, false)
                 .map(fresh -> new Taken(fresh, Map.of()));
     }
 
@@ -216,7 +222,12 @@ public final class CheckedClaimTable {
     }
 
     private Mono<Set<String>> claim(
-            String sql, Connection connection, String consumer, List<NewClaim> claims, Duration lockTimeout) {
+            String sql,
+            Connection connection,
+            String consumer,
+            List<NewClaim> claims,
+            Duration lockTimeout,
+            boolean looked) {
         return Mono.defer(() -> {
             Map<String, NewClaim> byCanonical = canonical(claims);
             Statement statement = connection
@@ -241,7 +252,7 @@ public final class CheckedClaimTable {
             return Flux.from(statement.execute())
                     .concatMap(result -> result.map((row, metadata) -> fresh(row, byCanonical)), 0)
                     .single()
-                    .onErrorMap(this::isMissingPartition, this::missingPartition);
+                    .onErrorMap(this::isMissingPartition, error -> missingPartition(claims, looked, error));
         });
     }
 
@@ -294,11 +305,11 @@ public final class CheckedClaimTable {
         return claim.id();
     }
 
-    private MissingPartitionException missingPartition(Throwable error) {
-        if (partitions != null) {
-            partitions.forget();
-        }
-        return new MissingPartitionException(table, error);
+    private MissingPartitionException missingPartition(List<NewClaim> claims, boolean looked, Throwable error) {
+        return partitions == null
+                ? MissingPartitionException.forClaim(
+                        table, "create it. PostgreSQL says: %s".formatted(error.getMessage()))
+                : partitions.refused(claims, looked, error);
     }
 
     private boolean isMissingPartition(Throwable error) {

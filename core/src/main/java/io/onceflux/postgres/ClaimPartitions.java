@@ -128,7 +128,8 @@ public final class ClaimPartitions {
             return to == null || !to.isAfter(time);
         }
 
-        private Stream<Partition> usable() {
+        /** Those that can be claimed in, in the order of their times. */
+        Stream<Partition> usable() {
             return partitions.stream().filter(partition -> !partition.detaching() && partition.isBounded());
         }
 
@@ -233,16 +234,78 @@ public final class ClaimPartitions {
     public List<Missing> missing(Found found, Duration kept) {
         Duration width = buckets.width().length();
         Instant last = found.to();
-        Instant next = buckets.width().floor(last == null ? found.now.minus(kept) : last);
-        if (last != null && next.isBefore(last)) {
-            next = next.plus(width); // Somebody has made a partition that ends within a bucket.
-        }
+        Instant next = last == null ? buckets.width().floor(found.now.minus(kept)) : firstBucketSince(last);
         Instant end = found.now.plus(buckets.ahead()).plus(width);
         List<Missing> missing = new ArrayList<>();
         for (; next.isBefore(end); next = next.plus(width)) {
             missing.add(new Missing(next, next.plus(width)));
         }
         return missing;
+    }
+
+    /**
+     * Times between partitions for which there is none. It was there once, for none is made before others.
+     *
+     * @param from the beginning of the first bucket that has no place
+     * @param to where the next partition begins
+     */
+    public record Gap(Instant from, Instant to) {
+
+        boolean has(Instant bucket) {
+            return !bucket.isBefore(from) && bucket.isBefore(to);
+        }
+    }
+
+    /** The gaps between those that can be claimed in, the oldest first. */
+    public List<Gap> gaps(Found found) {
+        List<Gap> gaps = new ArrayList<>();
+        Instant last = null;
+        for (Partition partition : found.usable().toList()) {
+            Instant from = Objects.requireNonNull(partition.from());
+            Instant next = last == null ? from : firstBucketSince(last);
+            if (next.isBefore(from)) {
+                gaps.add(new Gap(next, from));
+            }
+            last = partition.to();
+        }
+        return gaps;
+    }
+
+    /** The first bucket that begins then, or later: somebody may have made a partition that ends within a bucket. */
+    private Instant firstBucketSince(Instant time) {
+        Instant bucket = buckets.width().floor(time);
+        return bucket.isBefore(time) ? bucket.plus(buckets.width().length()) : bucket;
+    }
+
+    /** Says of a gap what it is, and what a person can do: whether its claims matter is not to be known from here. */
+    String wordsOf(Found found, Gap gap) {
+        return ("from %s to %s there is none, although there are later ones: it was dropped or detached, with its claims. If it is still there,"
+                        + " attach it again. If not, and if none of its messages can come again or they are known not to be applied, make it:"
+                        + " CREATE TABLE %s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s');")
+                .formatted(
+                        gap.from,
+                        gap.to,
+                        nameOf(found, gap.from),
+                        table.quotedName(),
+                        buckets.width().bound(gap.from),
+                        buckets.width().bound(gap.to));
+    }
+
+    /** A sentence for each gap: of a consumer that starts, or a retention that cannot fill it. */
+    List<String> warningsOf(Found found) {
+        return gaps(found).stream()
+                .map(gap -> "table %s has a gap between its partitions, whose messages are held: %s"
+                        .formatted(table, wordsOf(found, gap)))
+                .toList();
+    }
+
+    /** Throws {@link MissingPartitionException}, which names the first gap, if there is one. */
+    public void requireNoGap(Found found) {
+        List<String> gaps = warningsOf(found);
+        if (!gaps.isEmpty()) {
+            throw new MissingPartitionException(
+                    gaps.get(0) + (gaps.size() == 1 ? "" : " There are %d such gaps.".formatted(gaps.size())));
+        }
     }
 
     /** The partitions whose times are all longer ago than that, the oldest first; also those whose removal was begun. */
@@ -259,8 +322,7 @@ public final class ClaimPartitions {
      * @param inTransaction so that no half of it stays
      */
     public Mono<Void> make(Connection inTransaction, Found found, Missing missing) {
-        String name = found.schema + "."
-                + table.table().with("_p" + buckets.width().name(missing.from)).quoted();
+        String name = nameOf(found, missing.from);
         return Queries.execute(
                         inTransaction, "CREATE TABLE %s (LIKE %s INCLUDING ALL)".formatted(name, table.quotedName()))
                 .then(Queries.execute(
@@ -271,6 +333,11 @@ public final class ClaimPartitions {
                                         name,
                                         buckets.width().literal(missing.from),
                                         buckets.width().literal(missing.to))));
+    }
+
+    private String nameOf(Found found, Instant from) {
+        return found.schema + "."
+                + table.table().with("_p" + buckets.width().name(from)).quoted();
     }
 
     /** Says of a partition that it is to be dropped, so that it is even if nobody comes to do it now. */

@@ -51,8 +51,12 @@ final class ClaimTableCheck {
                                             .collectList(),
                                     UniqueIndex.of(connection, found.oid),
                                     Server.warnings(connection),
-                                    partitions(connection))
-                            .map(all -> fit(found, all.getT1(), all.getT2(), all.getT3(), all.getT4()));
+                                    partitions(connection),
+                                    undeclared(connection, found))
+                            .map(all -> {
+                                all.getT5().requireInKey(table);
+                                return fit(found, all.getT1(), all.getT2(), all.getT3(), all.getT4());
+                            });
                 });
     }
 
@@ -60,6 +64,12 @@ final class ClaimTableCheck {
         return table.hasBuckets()
                 ? new ClaimPartitions(table).look(connection).map(Optional::of)
                 : Mono.just(Optional.empty());
+    }
+
+    private Mono<PartitionKey> undeclared(Connection connection, Found found) {
+        return found.kind.equals("p") && !table.hasBuckets()
+                ? PartitionKey.of(connection, found.oid)
+                : Mono.just(PartitionKey.NONE);
     }
 
     private CheckedClaimTable fit(
@@ -186,6 +196,7 @@ final class ClaimTableCheck {
                 .ifPresent(those -> warnings.add(
                         "table %s has no partition for now, the last one ends at %s: claims wait until its Retention has made one."
                                 .formatted(table, those.to())));
+        partitions.ifPresent(those -> warnings.addAll(new ClaimPartitions(table).warningsOf(those)));
         return warnings;
     }
 

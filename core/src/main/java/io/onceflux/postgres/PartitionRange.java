@@ -1,6 +1,7 @@
 package io.onceflux.postgres;
 
 import io.onceflux.postgres.ClaimPartitions.Found;
+import io.onceflux.postgres.ClaimPartitions.Gap;
 import io.r2dbc.spi.Connection;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -8,6 +9,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
@@ -20,6 +24,7 @@ final class PartitionRange {
     private final ClaimTable table;
     private final Buckets buckets;
     private final ClaimPartitions partitions;
+    private final Set<Instant> doubted = ConcurrentHashMap.newKeySet();
     private volatile Instant anyTime;
     private volatile @Nullable Span seen;
 
@@ -28,24 +33,34 @@ final class PartitionRange {
         this.table = table;
         this.buckets = buckets;
         this.partitions = new ClaimPartitions(table);
-        Span span = Span.of(found);
+        Span span = span(found);
         this.anyTime = span.anyTime();
         this.seen = span;
     }
 
-    private record Span(Instant from, Instant to, Instant now) {
+    private Span span(Found found) {
+        return new Span(
+                found,
+                Objects.requireNonNull(found.from()),
+                Objects.requireNonNull(found.to()),
+                partitions.gaps(found));
+    }
 
-        static Span of(Found found) {
-            return new Span(Objects.requireNonNull(found.from()), Objects.requireNonNull(found.to()), found.now());
-        }
+    private record Span(Found found, Instant from, Instant to, List<Gap> gaps) {
 
         /** In the newest, which is there for longest. */
         Instant anyTime() {
             return to.minusSeconds(1);
         }
 
-        boolean has(@Nullable Instant time) {
-            return time != null && !time.isBefore(from) && time.isBefore(to);
+        Optional<Gap> gapAt(Instant bucket) {
+            return gaps.stream().filter(gap -> gap.has(bucket)).findFirst();
+        }
+
+        boolean has(Instant bucket) {
+            return !bucket.isBefore(from)
+                    && bucket.isBefore(to)
+                    && (gaps.isEmpty() || gapAt(bucket).isEmpty());
         }
     }
 
@@ -54,8 +69,9 @@ final class PartitionRange {
      *
      * @param claims those for which there is a partition
      * @param refused why the others are beyond what is kept, by id
+     * @param looked whether the table was looked at for it
      */
-    record Admitted(List<NewClaim> claims, Map<String, String> refused) {}
+    record Admitted(List<NewClaim> claims, Map<String, String> refused, boolean looked) {}
 
     /** A time for which there was a partition when they were looked at last. */
     Instant anyTime() {
@@ -65,23 +81,41 @@ final class PartitionRange {
     /** Whether there is a partition for each of these, as far as is known. */
     boolean hasAll(List<NewClaim> claims) {
         Span known = seen;
-        return known != null && claims.stream().allMatch(claim -> known.has(claim.time()));
+        return known != null
+                && claims.stream().allMatch(claim -> {
+                    Instant bucket = bucket(claim);
+                    return known.has(bucket) && !doubted.contains(bucket);
+                });
     }
 
-    /** What was known has turned out to be wrong. */
-    void forget() {
+    private Instant bucket(NewClaim claim) {
+        return buckets.width()
+                .floor(Objects.requireNonNull(claim.time(), "a claim in a partitioned table needs a time"));
+    }
+
+    /**
+     * The server has refused claims for which there seemed to be a partition: what was known was wrong. If they were looked up for this, there
+     * is one in the table, and claims all the same do not get into it; then they are looked up each time.
+     */
+    MissingPartitionException refused(List<NewClaim> claims, boolean looked, Throwable error) {
         seen = null;
+        if (!looked) {
+            return MissingPartitionException.unexplained(table);
+        }
+        claims.forEach(claim -> doubted.add(bucket(claim)));
+        return MissingPartitionException.forClaim(
+                table, "the server has refused it, although there seems to be one (%s)".formatted(error.getMessage()));
     }
 
     /** Looks at the table if that is needed; {@link MissingPartitionException} where somebody has to make one. */
     Mono<Admitted> admit(Connection inTransaction, List<NewClaim> claims) {
         return hasAll(claims)
-                ? Mono.just(new Admitted(claims, Map.of()))
+                ? Mono.just(new Admitted(claims, Map.of(), false))
                 : partitions.look(inTransaction).map(found -> {
                     if (found.to() == null) {
-                        throw new MissingPartitionException(table, "it has none");
+                        throw missing("it has none. Does its Retention run?");
                     }
-                    Span span = Span.of(found);
+                    Span span = span(found);
                     seen = span;
                     anyTime = span.anyTime();
                     return admit(span, claims);
@@ -92,24 +126,35 @@ final class PartitionRange {
         List<NewClaim> admitted = new ArrayList<>();
         Map<String, String> refused = new LinkedHashMap<>();
         for (NewClaim claim : claims) {
-            Instant time = Objects.requireNonNull(claim.time(), "a claim in a partitioned table needs a time");
-            if (span.has(time)) {
+            Instant bucket = bucket(claim);
+            Instant time = Objects.requireNonNull(claim.time());
+            if (span.has(bucket)) {
                 admitted.add(claim);
-            } else if (time.isBefore(span.from)) {
+            } else if (bucket.isBefore(span.from)) {
                 refused.put(
                         claim.id(),
                         "the message is of %s, and claims are kept from %s on: if it was applied, its claim is gone"
                                 .formatted(time, span.from));
-            } else if (time.isAfter(span.now.plus(buckets.ahead()))) {
+            } else if (bucket.isBefore(span.to)) {
+                throw missing("the message is of %s, and %s".formatted(time, wordsOfGap(span, bucket)));
+            } else if (time.isAfter(span.found.now().plus(buckets.ahead()))) {
                 refused.put(
                         claim.id(),
                         "the message is of %s, which is more than %s ahead of the server's clock: there is no partition for its claim"
                                 .formatted(time, buckets.ahead()));
             } else {
-                throw new MissingPartitionException(
-                        table, "the last one ends at %s, and the message is of %s".formatted(span.to, time));
+                throw missing("the last one ends at %s, and the message is of %s. Does its Retention run?"
+                        .formatted(span.to, time));
             }
         }
-        return new Admitted(admitted, refused);
+        return new Admitted(admitted, refused, true);
+    }
+
+    private String wordsOfGap(Span span, Instant bucket) {
+        return partitions.wordsOf(span.found, span.gapAt(bucket).orElseThrow());
+    }
+
+    private MissingPartitionException missing(String why) {
+        return MissingPartitionException.forClaim(table, why);
     }
 }
