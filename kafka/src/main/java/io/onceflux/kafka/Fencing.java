@@ -212,9 +212,16 @@ final class Fencing {
     /** The log of a partition was truncated while it was consumed: it goes on at an offset that was done, with other messages. */
     BrokenFenceException wentBack(TopicPartition partition, long offset) {
         return new BrokenFenceException(
-                ("%s goes on at offset %d, which consumer '%s' has had before: its log was truncated, and these messages would pass for"
-                                + " duplicates. Look into it; then OffsetFence.forget(connections, \"%s\", \"%s\") begins anew.")
-                        .formatted(partition, offset, intake.consumer(), intake.consumer(), partition.topic()));
+                ("%s goes on at offset %d, which consumer '%s' has had before, and its messages would pass for duplicates. Either somebody has set the"
+                                + " offset of group '%s' beyond the end of the log: reset it to where the fence is. Or the log was truncated: look into"
+                                + " it; then OffsetFence.forget(connections, \"%s\", \"%s\") begins anew, and what comes again is applied again.")
+                        .formatted(
+                                partition,
+                                offset,
+                                intake.consumer(),
+                                options.groupId(),
+                                intake.consumer(),
+                                partition.topic()));
     }
 
     /** Whether the fence is behind a message already: somebody else has done it. */
