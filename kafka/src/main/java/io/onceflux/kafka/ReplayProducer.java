@@ -1,5 +1,6 @@
 package io.onceflux.kafka;
 
+import io.onceflux.InvalidSetupException;
 import java.io.IOException;
 import java.time.Duration;
 import org.apache.kafka.clients.producer.Producer;
@@ -10,7 +11,7 @@ import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.TransactionalIdAuthorizationException;
 
 /**
- * Gives the dead letters of one topic back: each together with the mark that says so, in one transaction, and by one replay at a time. That
+ * Gives the dead letters of one topic back: each together with the mark that says so, in one transaction, and by one replay at a time (docs/decisions/0017). That
  * which opens last ends the others: two that gave the same letter back would make two messages of it. Every call blocks.
  */
 final class ReplayProducer implements AutoCloseable {
@@ -34,11 +35,10 @@ final class ReplayProducer implements AutoCloseable {
             return new ReplayProducer(deadLetterTopic, producer);
         } catch (TransactionalIdAuthorizationException e) {
             producer.close(CLOSING);
-            Checked.that(
-                    false,
+            throw new InvalidSetupException(
                     "The user has no right to transactional id '%s' at %s, by which a replay is the only one: grant WRITE and DESCRIBE on it."
-                            .formatted(id, options.broker()));
-            throw e;
+                            .formatted(id, options.broker()),
+                    e);
         } catch (KafkaException e) {
             producer.close(CLOSING);
             throw new IOException(
@@ -55,29 +55,28 @@ final class ReplayProducer implements AutoCloseable {
             DeadLetterProducer.store(producer, original);
             DeadLetterProducer.store(producer, mark);
             producer.commitTransaction();
-        } catch (KafkaException e) {
-            throw failed(e);
-        } catch (IOException e) {
-            throw Refusals.find(e, ProducerFencedException.class) == null
-                            && Refusals.find(e, InvalidProducerEpochException.class) == null
-                    ? e
-                    : failed(e);
+        } catch (KafkaException | IOException e) {
+            throw explained(e);
         }
     }
 
-    private IOException failed(Exception e) {
-        boolean isReplaced = Refusals.find(e, ProducerFencedException.class) != null
-                || Refusals.find(e, InvalidProducerEpochException.class) != null;
-        return new IOException(
-                isReplaced
-                        ? "another replay of topic '%s' has begun, which goes on where this one ends"
-                                .formatted(deadLetterTopic)
-                        : "a dead letter of topic '%s' could not be given back: %s"
+    private IOException explained(Exception e) {
+        if (Refusals.find(e, ProducerFencedException.class) != null
+                || Refusals.find(e, InvalidProducerEpochException.class) != null) {
+            return new IOException(
+                    "another replay of topic '%s' has begun, which goes on where this one ends"
+                            .formatted(deadLetterTopic),
+                    e);
+        }
+        return e instanceof IOException said
+                ? said
+                : new IOException(
+                        "a dead letter of topic '%s' could not be given back: %s"
                                 .formatted(deadLetterTopic, Refusals.wordsOf(e)),
-                e);
+                        e);
     }
 
-    /** What was begun and not committed is undone, here or by the broker. */
+    /** The client aborts what was begun and not committed. */
     @Override
     public void close() {
         producer.close(CLOSING);

@@ -14,8 +14,10 @@ import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.Outcome;
 import io.onceflux.PermanentFailure;
+import java.io.IOException;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -26,8 +28,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.config.ConfigResource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import reactor.core.publisher.Mono;
@@ -289,6 +295,35 @@ class KafkaDeadLettersTest {
 
         assertThat(replayAll()).as("parts are not given back").isEmpty();
         assertThat(list()).hasSize(3);
+    }
+
+    /** Or the topic's consumers would wait behind it for as long as a transaction may last. */
+    @Test
+    void whatTheTopicDoesNotTakeBackIsUndoneAtOnceAndStaysADeadLetter() throws Exception {
+        byte[] random = new byte[3_000]; // Does not compress.
+        new Random(1).nextBytes(random);
+        giveUp(HexFormat.of().formatHex(random));
+        ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, broker.topic());
+        broker.admin()
+                .incrementalAlterConfigs(Map.of(
+                        topic,
+                        List.of(new AlterConfigOp(
+                                new ConfigEntry("max.message.bytes", "1000"), AlterConfigOp.OpType.SET))))
+                .all()
+                .get();
+
+        assertThatThrownBy(this::replayAll)
+                .hasCauseInstanceOf(IOException.class)
+                .hasMessageContaining("could not be given back")
+                .hasMessageContaining("RecordTooLargeException");
+        String id = "onceflux-replay-" + broker.deadLetterTopic();
+        assertThat(broker.admin()
+                        .describeTransactions(List.of(id))
+                        .description(id)
+                        .get()
+                        .state())
+                .isNotIn(TransactionState.ONGOING, TransactionState.PREPARE_COMMIT);
+        assertThat(list()).hasSize(1);
     }
 
     private static ConsumerRecord<byte[], byte[]> byOffset(List<ConsumerRecord<byte[], byte[]>> letters, long offset) {
