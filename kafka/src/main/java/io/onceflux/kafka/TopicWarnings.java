@@ -157,8 +157,10 @@ final class TopicWarnings {
                     .map(partition -> new TopicPartition(topic.name(), partition.partition()))
                     .collect(Collectors.toSet());
             Map<TopicPartition, Long> first = offsets(admin, partitions, OffsetSpec.earliest());
+            Map<TopicPartition, Long> end = offsets(admin, partitions, OffsetSpec.latest());
             tellOfWhatIsGone(committed, first);
-            tellOfMissingOffsets(topic.name(), committed, first, offsets(admin, partitions, OffsetSpec.latest()));
+            tellOfWhatIsNotThere(committed, end);
+            tellOfMissingOffsets(topic.name(), committed, first, end);
         }
     }
 
@@ -178,6 +180,25 @@ final class TopicWarnings {
                         ("of %s, offsets %d to %d were deleted by the topic's retention before group '%s' had handled them:"
                                         + " their messages are lost")
                                 .formatted(partition, offset, begin - 1, options.groupId()));
+            }
+        });
+    }
+
+    private void tellOfWhatIsNotThere(Map<TopicPartition, Long> committed, Map<TopicPartition, Long> end) {
+        end.forEach((partition, last) -> {
+            Long offset = committed.get(partition);
+            if (offset != null && offset > last) {
+                listener.onWarning(
+                        ("of %s, group '%s' is at offset %d, but the log ends at %d: somebody has set the group's offset, the log was truncated, or"
+                                        + " the topic was made anew. %s")
+                                .formatted(
+                                        partition,
+                                        options.groupId(),
+                                        offset,
+                                        last,
+                                        ClientSettings.startsAtTheEnd(options)
+                                                ? "With auto.offset.reset=latest, what is there now is passed over, handled or not"
+                                                : "All that is there comes again"));
             }
         });
     }

@@ -272,6 +272,22 @@ class RefusesBadSetupTest {
         broker.awaitNoBacklog();
     }
 
+    /** The client begins anew by itself, and says nothing. */
+    @Test
+    void aGroupThatIsBeyondTheEndOfTheLogIsWarnedOf() throws Exception {
+        broker.create(1);
+        broker.publish(Broker.ids("order-", 10));
+        broker.admin()
+                .alterConsumerGroupOffsets(
+                        broker.group(), Map.of(new TopicPartition(broker.topic(), 0), new OffsetAndMetadata(4_711)))
+                .all()
+                .get();
+        assertThat(warningsWith(broker.options().build()))
+                .anyMatch(warning -> warning.contains("is at offset 4711, but the log ends at 11")
+                        && warning.contains("comes again"));
+        broker.awaitNoBacklog();
+    }
+
     /** Topics whose names start with the test's, looked for twice a second. */
     private KafkaOptions.Builder startingWithItsName() {
         return broker.quick(
