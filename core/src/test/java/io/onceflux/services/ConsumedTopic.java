@@ -110,7 +110,7 @@ public final class ConsumedTopic implements AutoCloseable {
         return ends;
     }
 
-    /** How many dead letters there are, marks of replays among them; 0 if there is no topic for them. */
+    /** How many offsets of dead letters there are, with those of marks of replays and their transactions; 0 if there is no topic for them. */
     public long givenUp() throws IOException {
         return ends(deadLetters()).values().stream().mapToLong(Long::longValue).sum();
     }

@@ -85,7 +85,7 @@ class KafkaGuideTest {
         assertThat(first).containsEntry("x-onceflux-topic", shop.topic).containsEntry("x-onceflux-offset", "0");
 
         listAndReplay(topic);
-        await().atMost(Shop.LIMIT).until(() -> shop.consumed.givenUp() == 3); // With the mark.
+        await().atMost(Shop.LIMIT).until(() -> shop.consumed.givenUp() == 4); // With the mark, and the transaction's.
         shop.awaitDeadLetters(1);
         assertThat(placeOf(lastDeadLetter(topic).headers())).isNotEqualTo(placeOf(first));
 
