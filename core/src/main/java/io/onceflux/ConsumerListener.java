@@ -39,7 +39,8 @@ public interface ConsumerListener {
 
     /**
      * What {@link #onHeld} told is over: a transaction committed, or the database answers those who wait for it; after a broken set-up,
-     * an effect was applied; where a partition is missing, whose absence shows in no other message, those that wait for it are done. Or nothing is held any more, whatever became of it: then the next message shows whether it is mended.
+     * an effect was applied; where a partition is missing, whose absence shows in no other message, those that wait for it are done. Or
+     * nothing is held any more, whatever became of it: then the next message shows whether it is mended.
      */
     default void onResumed() {}
 

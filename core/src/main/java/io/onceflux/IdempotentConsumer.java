@@ -199,7 +199,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
      *
      * <p>An applied message or duplicate is acknowledged. A message that fails is not settled: the caller gets
      * {@link Outcome.Failed}, with kind {@link FailureKind#INFRASTRUCTURE} where a later call may well succeed, and
-     * {@link FailureKind#BROKEN_SETUP} where it will not before somebody has mended the set-up. If a COMMIT was not answered within the budget, the failure says so; calling again with the same id is then the way to know.
+     * {@link FailureKind#BROKEN_SETUP} where it will not before somebody has mended the set-up. If a COMMIT was not answered within the
+     * budget, the failure says so; calling again with the same id is then the way to know.
      *
      * @return the outcome. Errors: {@link IllegalStateException} inside a caller's transaction, because the answer would
      *     precede the commit, where claims {@linkplain Claims#followSource follow a source}, and after {@link #stop()};
