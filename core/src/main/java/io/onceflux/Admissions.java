@@ -1,7 +1,7 @@
 package io.onceflux;
 
 import static io.onceflux.Require.given;
-import static io.onceflux.Require.that;
+import static io.onceflux.Require.writtenDown;
 
 import io.onceflux.postgres.AdmissionTable;
 import io.onceflux.postgres.UnfitTableException;
@@ -102,14 +102,9 @@ public final class Admissions {
 
     private static String note(String what, MessageKey key, String who, String why) {
         given("key", key);
-        writable("who", who);
-        writable("why", why);
+        writtenDown("who", who);
+        writtenDown("why", why);
         return "%s by %s: %s".formatted(what, who, why);
-    }
-
-    private static void writable(String name, String words) {
-        that(!given(name, words).isBlank(), name + " must not be blank: it is written down for who asks later");
-        that(words.indexOf('\0') < 0, name + " must not contain NUL, which PostgreSQL's text cannot hold");
     }
 
     private <R> Mono<R> onConnection(Function<Connection, Mono<R>> work) {

@@ -97,7 +97,8 @@ final class AdmittingClaims implements Claims {
         private Mono<Claimed> claimTheRest() {
             List<Claim> rest = asked.stream()
                     .filter(claim -> claim.tooOld() == null || isFree(claim))
-                    .map(claim -> new Claim(claim.key(), claim.fingerprint(), claim.time()))
+                    .map(claim ->
+                            claim.tooOld() == null ? claim : new Claim(claim.key(), claim.fingerprint(), claim.time()))
                     .toList();
             return rest.isEmpty() ? Mono.just(NOTHING) : claims.claim(inTransaction, rest, lockTimeout);
         }

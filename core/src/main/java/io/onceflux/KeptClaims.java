@@ -2,7 +2,7 @@ package io.onceflux;
 
 import static io.onceflux.Require.given;
 import static io.onceflux.Require.positive;
-import static io.onceflux.Require.that;
+import static io.onceflux.Require.writtenDown;
 
 import io.onceflux.postgres.ClaimRows;
 import io.onceflux.postgres.ClaimTable;
@@ -95,8 +95,8 @@ public final class KeptClaims {
      */
     public Mono<Boolean> forget(MessageKey key, String who, String why) {
         given("key", key);
-        that(!given("who", who).isBlank(), "who must not be blank: it is written down for who asks later");
-        that(!given("why", why).isBlank(), "why must not be blank: it is written down for who asks later");
+        writtenDown("who", who);
+        writtenDown("why", why);
         return onConnection(connection -> rows.forget(connection, key.consumer(), key.id(), who, why))
                 .onErrorStop();
     }

@@ -38,4 +38,11 @@ final class Require {
         }
         return value;
     }
+
+    /** Who did something by hand, or why: kept as text in a table. */
+    static void writtenDown(String name, @Nullable String words) {
+        String given = given(name, words);
+        that(!given.isBlank(), name + " must not be blank: it is written down for who asks later");
+        that(given.indexOf('\0') < 0, name + " must not contain NUL, which PostgreSQL's text cannot hold");
+    }
 }
