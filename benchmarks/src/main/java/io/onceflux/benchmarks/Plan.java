@@ -156,7 +156,7 @@ record Plan(List<Part> parts, int millionsOfKeys, int scaleRounds, int relayRoun
     }
 
     private static Fork whileOldClaimsAreRemoved(String way) {
-        return Fork.of(way, way + "/half-load", way + "/old-claims=5000000/half-load");
+        return Fork.of(way, way + "/half-load", way + "/old-claims=8000000/half-load");
     }
 
     private static Fork duplicates(String way) {

@@ -75,10 +75,10 @@ final class FromMemory implements Variant {
             return Flux.empty();
         }
         books.addOldClaims(what.oldClaims());
-        return Flux.using(
-                () -> Connections.pool(site, 2),
+        return Flux.usingWhen(
+                Mono.fromSupplier(() -> Connections.pool(site, 2)),
                 Retention.of(ClaimTable.processedMessages(), Duration.ofDays(7))::run,
-                Disposable::dispose);
+                ConnectionPool::disposeLater);
     }
 
     /** Nothing happens in an effect. */
