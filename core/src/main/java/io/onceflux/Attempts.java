@@ -79,13 +79,13 @@ final class Attempts<T> {
      * A worklist for messages that arrived in a flux. Those with an ordering key are sorted by it, without changing the order of
      * those that have the same: then two transactions that touch the same rows meet them in the same order.
      */
-    Worklist<T> worklist(List<Message<T>> messages) {
+    Worklist<T> worklist(List<Message<T>> messages, Observed observed) {
         List<Message<T>> sorted = messages;
         if (messages.size() > 1 && messages.stream().anyMatch(Message::ordered)) {
             sorted = new ArrayList<>(messages);
             sorted.sort(Comparator.comparingInt(Message::order));
         }
-        return new Worklist<>(sorted, claimsAreKept, together -> judge(together, false));
+        return new Worklist<>(sorted, claimsAreKept, observed, together -> judge(together, false));
     }
 
     private Judge judge(List<Message<T>> messages, boolean callerWaits) {
@@ -115,19 +115,20 @@ final class Attempts<T> {
     }
 
     /** Handles a message whose caller waits: no attempt starts or goes on after the budget, COMMIT excepted. */
-    Mono<Outcome> within(Duration length, Message<T> message) {
-        return within(length, message, alone -> judge(alone, true));
+    Mono<Outcome> within(Duration length, Message<T> message, Observed observed) {
+        return within(length, message, observed, alone -> judge(alone, true));
     }
 
     /** The same for a dead letter. */
-    Mono<Outcome> onceMoreWithin(Duration length, Message<T> message) {
-        return within(length, message, alone -> new OnceMore(judge(alone, true)));
+    Mono<Outcome> onceMoreWithin(Duration length, Message<T> message, Observed observed) {
+        return within(length, message, observed, alone -> new OnceMore(judge(alone, true)));
     }
 
-    private Mono<Outcome> within(Duration length, Message<T> message, Function<List<Message<T>>, Judge> judges) {
+    private Mono<Outcome> within(
+            Duration length, Message<T> message, Observed observed, Function<List<Message<T>>, Judge> judges) {
         return Mono.defer(() -> {
             Budget budget = new Budget(length);
-            Worklist<T> work = new Worklist<>(List.of(message), claimsAreKept, judges);
+            Worklist<T> work = new Worklist<>(List.of(message), claimsAreKept, observed, judges);
             Mono<Outcome> outcome = Mono.defer(() -> step(work, budget))
                     .repeat(() -> !work.isEmpty())
                     .concatMapIterable(handled -> handled)
@@ -200,9 +201,12 @@ final class Attempts<T> {
         if (budget != null) {
             budget.attemptStarts();
         }
-        return processOnce
-                .attempt(
-                        part.messages(), timeLimit(budget), budget == null ? () -> true : budget::commits, culprit::set)
+        return work.observed()
+                .around(processOnce.attempt(
+                        part.messages(),
+                        timeLimit(budget),
+                        budget == null ? () -> true : budget::commits,
+                        culprit::set))
                 .map(outcomes -> committed(work, part, withAttempts(outcomes, part.attempts())))
                 .onErrorResume(error -> afterFailure(work, part, culprit.get(), budget, error));
     }
@@ -360,6 +364,7 @@ final class Attempts<T> {
         }
         for (Message<T> message : part.messages()) {
             settings.listener().onRetry(message.delivery(), verdict.kind(), part.attempts(), verdict.pause(), error);
+            work.observed().onRetry(message.delivery(), verdict.kind(), error);
         }
         if (verdict.next() == Verdict.Next.SPLIT) {
             progress.released(part.messages());

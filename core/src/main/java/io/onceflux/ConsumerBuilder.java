@@ -60,6 +60,7 @@ public final class ConsumerBuilder<T> {
     private Duration downAfter = Duration.ofMinutes(1);
     private FailurePolicy failurePolicy = FailurePolicy.defaults();
     private final List<ConsumerListener> listeners = new ArrayList<>();
+    private final List<HandlingObserver> observers = new ArrayList<>();
 
     ConsumerBuilder(String consumer) {
         this.consumer = consumer;
@@ -398,6 +399,15 @@ public final class ConsumerBuilder<T> {
     }
 
     /**
+     * Surrounds the handling of messages, for tracing, such as with {@link io.onceflux.micrometer.MessageObservations}. May be called several
+     * times; what the later ones put into the Reactor context covers that of the earlier ones. Default: none.
+     */
+    public ConsumerBuilder<T> observer(HandlingObserver observer) {
+        observers.add(given("observer", observer));
+        return this;
+    }
+
+    /**
      * Makes the consumer. It opens no connection: the database is looked at when the first flux is subscribed.
      *
      * @param connections of the database that has the claims and takes the effects; a pool of more connections than lanes
@@ -430,7 +440,8 @@ public final class ConsumerBuilder<T> {
                         health,
                         listeners.stream()
                                 .map(listener -> listener.forConsumer(consumer))
-                                .toList()));
+                                .toList()),
+                observers);
         that(
                 identified,
                 ("consumer '%s' has no way to identify a message: use identifiedBy(payload -> id), or"
@@ -479,7 +490,7 @@ public final class ConsumerBuilder<T> {
                 retention == null || retention.isOf(consumer, kept),
                 "consumer '%s' keeps its claims in %s, but its retention is for other ones: %s"
                         .formatted(consumer, kept, retention));
-        return new IdempotentConsumer<>(
+        IdempotentConsumer<T> built = new IdempotentConsumer<>(
                 settings,
                 connections,
                 admissionTable == null ? kept : admitting(kept, admissionTable),
@@ -491,6 +502,8 @@ public final class ConsumerBuilder<T> {
                 warnings(),
                 deadLetterTable,
                 health);
+        settings.listener().onBuilt(built);
+        return built;
     }
 
     private Claims admitting(Claims kept, AdmissionTable table) {

@@ -18,6 +18,19 @@ public interface ConsumerListener {
         return this;
     }
 
+    /** The consumer has been built; it has not been used yet. */
+    default void onBuilt(IdempotentConsumer<?> consumer) {}
+
+    /**
+     * The claims of an attempt are made, and the effects of those that are fresh come next. Not told where no claim was tried, because all
+     * messages were duplicates by {@link RecentKeys}, unusable, or too old.
+     *
+     * @param messages how many are attempted in the transaction: the size of the batch, without copies
+     * @param elapsed what that took, from the moment in which there was a connection. Waiting for another transaction that has one of the
+     *     claims is a part of it; so is BEGIN, where both go together
+     */
+    default void onClaimed(int messages, Duration elapsed) {}
+
     /** A message has its outcome; the broker has not been told yet. {@code elapsed} counts from the first attempt. */
     default void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {}
 

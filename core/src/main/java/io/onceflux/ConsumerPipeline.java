@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.util.context.Context;
 
 /**
  * The way of a message: identify, lane, gather, attempt (claims and effects in one transaction), settle after the commit.
@@ -22,14 +23,21 @@ final class ConsumerPipeline<T> {
     private final Attempts<T> attempts;
     private final Settling settling;
     private final Lifecycle lifecycle;
+    private final Lanes lanes;
 
     ConsumerPipeline(
-            Settings settings, Identify<T> identify, Attempts<T> attempts, Settling settling, Lifecycle lifecycle) {
+            Settings settings,
+            Identify<T> identify,
+            Attempts<T> attempts,
+            Settling settling,
+            Lifecycle lifecycle,
+            Lanes lanes) {
         this.settings = settings;
         this.identify = identify;
         this.attempts = attempts;
         this.settling = settling;
         this.lifecycle = lifecycle;
+        this.lanes = lanes;
     }
 
     Flux<Outcome> outcomes(Flux<Delivery<T>> deliveries) {
@@ -45,8 +53,8 @@ final class ConsumerPipeline<T> {
     private Flux<Batch<Message<T>>> inLanes(Flux<Message<T>> messages) {
         return new GatherWhileBusy<>(
                 messages,
-                message -> message.lane(settings.lanes()),
-                settings.lanes(),
+                message -> message.lane(lanes.count()),
+                lanes,
                 settings.maxBatch(),
                 settings.maxInFlight(),
                 lifecycle.stopRequested(),
@@ -67,17 +75,21 @@ final class ConsumerPipeline<T> {
             List<Message<T>> messages = batch.items();
             long start = System.nanoTime();
             messages.forEach(Message::handlingBegins);
-            Worklist<T> work = attempts.worklist(withoutLost(messages));
+            Observed observed = Observed.begin(settings.consumer(), settings.observers(), messages, Context.empty());
+            Worklist<T> work = attempts.worklist(withoutLost(messages), observed);
             return attempts.steps(work)
                     .concatMap(
                             step -> step.doOnNext(handled -> freeLaneAfter(handled, work, batch))
-                                    .flatMap(handled -> settle(handled, start)),
+                                    .flatMap(handled -> settle(handled, start, observed)),
                             0)
                     .doOnCancel(() -> {
                         attempts.close(work);
                         messages.forEach(this::dropped);
                     })
-                    .doFinally(end -> messages.forEach(Message::handlingEnded));
+                    .doFinally(end -> {
+                        messages.forEach(Message::handlingEnded);
+                        observed.ended();
+                    });
         });
     }
 
@@ -107,7 +119,7 @@ final class ConsumerPipeline<T> {
     }
 
     /** Tells the broker of all of them at once. Returns the outcomes in the order of the messages, but for those that were let go or cut off. */
-    private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start) {
+    private Mono<List<Outcome>> settle(List<Handled<T>> handled, long start, Observed observed) {
         return Mono.defer(() -> {
             Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
             List<Outcome> told = new ArrayList<>(handled.size());
@@ -120,6 +132,7 @@ final class ConsumerPipeline<T> {
                 Outcome outcome = one.outcome();
                 if (outcome != null) {
                     settings.listener().onOutcome(message.delivery(), outcome, elapsed);
+                    observed.onOutcome(message.delivery(), outcome);
                     told.add(outcome);
                     answers.add(answer(message, outcome.settlement()));
                 } else {
@@ -144,6 +157,7 @@ final class ConsumerPipeline<T> {
                 dropped(message);
             }
         }
+        batch.done();
     }
 
     private void dropped(Message<?> message) {

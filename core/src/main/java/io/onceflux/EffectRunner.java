@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
 import org.springframework.r2dbc.core.DatabaseClient;
@@ -36,7 +35,7 @@ interface EffectRunner<T> {
                 fresh,
                 culprit,
                 message -> transaction
-                        .run(nameOf(message), scope(message, claimed), db -> effect.apply(payload(message), db))
+                        .run(message, scope(message, claimed), db -> effect.apply(payload(message), db))
                         .then(Mono.fromSupplier(() -> new Outcome.Applied(message.requireKey())))));
     }
 
@@ -69,7 +68,7 @@ interface EffectRunner<T> {
     private static <T> Mono<Long> rowsOf(
             Message<T> message, ConditionalEffect<? super T> effect, EffectsTransaction transaction, boolean claimed) {
         return transaction
-                .<Number>run(nameOf(message), scope(message, claimed), db -> effect.apply(payload(message), db))
+                .<Number>run(message, scope(message, claimed), db -> effect.apply(payload(message), db))
                 .map(Number::longValue)
                 .reduce((first, second) -> {
                     throw new IllegalStateException("the conditional effect emitted several numbers: the statement that"
@@ -86,7 +85,7 @@ interface EffectRunner<T> {
             boolean claimed) {
         return transaction
                 .run(
-                        nameOf(message),
+                        message,
                         new MessagesInScope(List.of(message), claimed, MessagesInScope.BEHIND_THE_EFFECT),
                         db -> meaning.apply(payload(message), db))
                 .next()
@@ -115,10 +114,6 @@ interface EffectRunner<T> {
                 });
     }
 
-    private static Supplier<String> nameOf(Message<?> message) {
-        return () -> "the effect of " + message.key();
-    }
-
     private static EffectScope scope(Message<?> message, boolean claimed) {
         return new MessagesInScope(List.of(message), claimed, 0);
     }
@@ -135,7 +130,7 @@ interface EffectRunner<T> {
     static <T> EffectRunner<T> together(BatchEffect<T> effect, boolean claimed) {
         return inTransaction((fresh, transaction, culprit, undoing) -> transaction
                 .run(
-                        fresh.size() == 1 ? nameOf(fresh.get(0)) : () -> "a batch effect",
+                        fresh.size() == 1 ? fresh.get(0) : null,
                         new MessagesInScope(fresh, claimed, 0),
                         db -> effect.apply(
                                 fresh.stream().map(EffectRunner::payload).toList(), db))
@@ -164,18 +159,24 @@ interface EffectRunner<T> {
     /** The transaction in which effects run. */
     record EffectsTransaction(AttemptConnection connection, Lent lent) {
 
-        /** Runs one effect, which is given a client of its own. */
+        /**
+         * Runs one effect, which is given a client of its own.
+         *
+         * @param message whose effect it is; null if it is that of several
+         */
         <V> Flux<V> run(
-                Supplier<String> name,
+                @Nullable Message<?> message,
                 EffectScope scope,
                 Function<DatabaseClient, ? extends @Nullable Publisher<? extends V>> effect) {
-            return Flux.defer(() -> {
-                EffectConnection own = new EffectConnection(connection, name);
+            return Flux.deferContextual(context -> {
+                EffectConnection own = new EffectConnection(
+                        connection, () -> message == null ? "a batch effect" : "the effect of " + message.key());
                 DatabaseClient client = lent.to(own, scope);
-                return connection
+                Flux<V> run = connection
                         .thrownErrors()
                         .<V, V>guard(Flux.defer(() -> publisherOf(effect, client)), () -> new Ending<>(own))
                         .onErrorMap(Error.class, EffectErrorException::new);
+                return message == null ? run : Observed.one(message, context, run);
             });
         }
 

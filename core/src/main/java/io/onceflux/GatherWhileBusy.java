@@ -32,14 +32,15 @@ import reactor.util.context.Context;
 final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>> {
 
     private final ToIntFunction<? super T> laneOf;
-    private final int lanes;
+    private final Lanes lanes;
     private final int maxBatch;
     private final int maxInFlight;
     private final Mono<Void> stop;
     private final Consumer<? super T> onDiscard;
 
     /**
-     * @param laneOf the lane of an item, from 0 to {@code lanes - 1}
+     * @param laneOf the lane of an item, from 0 to their number - 1
+     * @param lanes told how many items are gathered and held in each
      * @param maxBatch the most items of a batch
      * @param maxInFlight the most items held
      * @param stop once it has completed, the flux completes as soon as nothing is held; until then the source may go on
@@ -49,7 +50,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
     GatherWhileBusy(
             Flux<? extends T> source,
             ToIntFunction<? super T> laneOf,
-            int lanes,
+            Lanes lanes,
             int maxBatch,
             int maxInFlight,
             Mono<Void> stop,
@@ -112,6 +113,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         void done() {
             int before = STATE.getAndSet(this, DONE);
             if (before != DONE) {
+                gatherer.lanes.done(lane.number, items.size());
                 gatherer.release(new Release<>(before == BUSY ? lane : null, items.size()));
             }
         }
@@ -121,8 +123,13 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
     private record Release<T>(@Nullable Lane<T> lane, int items) {}
 
     private static final class Lane<T> {
+        final int number;
         final Queue<T> gathered = new ArrayDeque<>();
         boolean busy;
+
+        Lane(int number) {
+            this.number = number;
+        }
     }
 
     /** Signals come in from anywhere; {@link #drain} alone touches the lanes and emits, on one thread at a time. */
@@ -138,7 +145,8 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
 
         private final CoreSubscriber<? super Batch<T>> actual;
         private final ToIntFunction<? super T> laneOf;
-        private final List<Lane<T>> lanes;
+        private final Lanes lanes;
+        private final List<Lane<T>> byNumber;
         private final int maxBatch;
         private final int maxInFlight;
         private final Consumer<? super T> onDiscard;
@@ -162,15 +170,16 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         Gatherer(
                 CoreSubscriber<? super Batch<T>> actual,
                 ToIntFunction<? super T> laneOf,
-                int lanes,
+                Lanes lanes,
                 int maxBatch,
                 int maxInFlight,
                 Consumer<? super T> onDiscard) {
             this.actual = actual;
             this.laneOf = laneOf;
-            this.lanes = new ArrayList<>(lanes);
-            for (int lane = 0; lane < lanes; lane++) {
-                this.lanes.add(new Lane<>());
+            this.lanes = lanes;
+            this.byNumber = new ArrayList<>(lanes.count());
+            for (int lane = 0; lane < lanes.count(); lane++) {
+                byNumber.add(new Lane<>(lane));
             }
             this.maxBatch = maxBatch;
             this.maxInFlight = maxInFlight;
@@ -292,11 +301,12 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
 
         private void takeArrived() {
             for (T item = arrived.poll(); item != null; item = arrived.poll()) {
-                Lane<T> lane = lanes.get(laneOf.applyAsInt(item));
+                Lane<T> lane = byNumber.get(laneOf.applyAsInt(item));
                 if (lane.gathered.isEmpty() && !lane.busy) {
                     ready.add(lane);
                 }
                 lane.gathered.add(item);
+                lanes.arrived(lane.number);
                 gathered++;
                 held++;
             }
@@ -312,6 +322,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 }
                 Batch<T> batch = new Batch<>(this, lane, take(lane.gathered));
                 lane.busy = true;
+                lanes.begun(lane.number, batch.items.size());
                 gathered -= batch.items.size();
                 emitted++;
                 emit(batch);
@@ -327,6 +338,7 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
                 over = true;
                 upstream.cancel();
                 stopping.cancel();
+                batch.done();
                 actual.onError(thrown);
             }
         }
@@ -357,8 +369,9 @@ final class GatherWhileBusy<T> extends FluxOperator<T, GatherWhileBusy.Batch<T>>
         private void discardGathered() {
             ready.clear();
             gathered = 0;
-            for (Lane<T> lane : lanes) {
+            for (Lane<T> lane : byNumber) {
                 lane.gathered.forEach(onDiscard);
+                lanes.discarded(lane.number, lane.gathered.size());
                 lane.gathered.clear();
             }
         }

@@ -5,6 +5,7 @@ import static io.onceflux.Printable.text;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,11 +33,21 @@ final class GuardedListener implements ConsumerListener {
     }
 
     @Override
+    public void onBuilt(IdempotentConsumer<?> built) {
+        tell(listener -> listener.onBuilt(built));
+    }
+
+    @Override
+    public void onClaimed(int messages, Duration elapsed) {
+        tell(listener -> listener.onClaimed(messages, elapsed));
+    }
+
+    @Override
     public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
         if (outcome instanceof Outcome.Failed failed) {
-            log(() -> logGivenUp(delivery, failed.failure()));
+            log(failed.failure().messageKey(), () -> logGivenUp(delivery, failed.failure()));
         } else if (outcome instanceof Outcome.Conflict conflict) {
-            log(() -> logGivenUp(delivery, conflict.failure()));
+            log(conflict.failure().messageKey(), () -> logGivenUp(delivery, conflict.failure()));
         }
         tell(listener -> listener.onOutcome(delivery, outcome, elapsed));
     }
@@ -192,7 +203,13 @@ final class GuardedListener implements ConsumerListener {
 
     /** Writes what a delivery or an exception of the user's own has to tell of itself. */
     private void log(Runnable writing) {
-        guarded("a delivery or an exception threw instead of describing itself", writing);
+        log(null, writing);
+    }
+
+    private void log(@Nullable MessageKey key, Runnable writing) {
+        guarded(
+                "a delivery or an exception threw instead of describing itself",
+                () -> LogContext.with(consumer, key, writing));
     }
 
     private void tell(Consumer<ConsumerListener> call) {

@@ -9,7 +9,6 @@ import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
-import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.r2dbc.connection.ConnectionFactoryUtils;
@@ -51,6 +50,7 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     private final Attempts<T> attempts;
     private final Attempts<T> replays;
     private final Settling settling;
+    private final Lanes lanes;
     private final ConsumerPipeline<T> pipeline;
     private final Intake.Connections connectionsOfSource;
 
@@ -82,7 +82,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
         this.startupCheck =
                 new StartupCheck(settings, connections, transactions, claims, warnings, deadLetters, progress);
         this.probe = new Probe(settings, transactions, claims, progress);
-        ProcessOnce<T> processOnce = new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), window);
+        ProcessOnce<T> processOnce =
+                new ProcessOnce<>(transactions, claims, effect, settings.lockTimeout(), window, settings.listener());
         this.attempts = attempts(processOnce, progress, window, recentKeys);
         // What dead letters say about each other raises no alarm, and ends none. Only the database's word removes one.
         this.replays = attempts(
@@ -91,7 +92,8 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 window,
                 null);
         this.settling = new Settling(settings, deadLetters, lifecycle.stopRequested());
-        this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle);
+        this.lanes = new Lanes(settings.lanes());
+        this.pipeline = new ConsumerPipeline<>(settings, identify, attempts, settling, lifecycle, lanes);
     }
 
     private Attempts<T> attempts(
@@ -238,17 +240,28 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
                 : Mono.error(hasBeenStopped()));
     }
 
-    private Mono<Outcome> handle(Delivery<T> delivery, BiFunction<Duration, Message<T>, Mono<Outcome>> attemptsWithin) {
-        return Mono.defer(() -> {
+    /** Attempts at a message, within a time. */
+    @FunctionalInterface
+    private interface AttemptsWithin<T> {
+        Mono<Outcome> apply(Duration length, Message<T> message, Observed observed);
+    }
+
+    private Mono<Outcome> handle(Delivery<T> delivery, AttemptsWithin<T> attemptsWithin) {
+        return Mono.deferContextual(caller -> {
             long start = System.nanoTime();
             Message<T> message = identify.identify(delivery);
             Duration budget = settings.processBudget();
+            Observed observed = Observed.begin(name(), settings.observers(), List.of(message), caller);
             return startupCheck
                     .passedWithin(budget)
-                    .then(Mono.defer(() -> attemptsWithin.apply(budget.minusNanos(System.nanoTime() - start), message)))
+                    .then(Mono.defer(() ->
+                            attemptsWithin.apply(budget.minusNanos(System.nanoTime() - start), message, observed)))
                     .onErrorResume(PendingException.class, error -> Mono.just(attempts.notAttempted(message, error)))
-                    .doOnNext(outcome -> settings.listener()
-                            .onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start)));
+                    .doOnNext(outcome -> {
+                        settings.listener().onOutcome(delivery, outcome, Duration.ofNanos(System.nanoTime() - start));
+                        observed.onOutcome(delivery, outcome);
+                    })
+                    .doFinally(end -> observed.ended());
         });
     }
 
@@ -389,6 +402,11 @@ public final class IdempotentConsumer<T> implements Function<Flux<Delivery<T>>, 
     /** Whether it can do its work now. It only looks at what is known: it asks neither database nor broker, and never blocks. */
     public Health health() {
         return health.health();
+    }
+
+    /** How much each lane has to do now. */
+    public Lanes lanes() {
+        return lanes;
     }
 
     /** {@link #stop(Duration)} with a limit of 30 seconds. */

@@ -21,6 +21,7 @@ final class ProcessOnce<T> {
     private final EffectRunner<T> effects;
     private final Duration lockTimeout;
     private final RedeliveryWindow window;
+    private final ConsumerListener listener;
 
     /** @param window beyond which a message is claimed only if it was admitted by hand, where claims know that; otherwise it does not come */
     ProcessOnce(
@@ -28,12 +29,14 @@ final class ProcessOnce<T> {
             Claims claims,
             EffectRunner<T> effects,
             Duration lockTimeout,
-            RedeliveryWindow window) {
+            RedeliveryWindow window,
+            ConsumerListener listener) {
         this.transactions = transactions;
         this.claims = claims;
         this.effects = effects;
         this.lockTimeout = lockTimeout;
         this.window = window;
+        this.listener = listener;
     }
 
     /**
@@ -97,7 +100,12 @@ final class ProcessOnce<T> {
         List<Claims.Claim> asked = messages.stream()
                 .map(message -> message.claim(claims.admitByHand() ? window.tooOld(message.sentAt()) : null))
                 .toList();
-        return claims.claim(connection, asked, lockTimeout);
+        return Mono.defer(() -> {
+            long start = System.nanoTime();
+            return claims.claim(connection, asked, lockTimeout)
+                    .doOnNext(claimed ->
+                            listener.onClaimed(messages.size(), Duration.ofNanos(System.nanoTime() - start)));
+        });
     }
 
     /** Claims that follow their source have a row for many messages: that somebody has it says nothing about this one. */

@@ -53,6 +53,7 @@ public final class Retention {
     private final int batchSize;
     private final Duration pause;
     private final Duration lockTimeout;
+    private final @Nullable RetentionListener listener;
 
     private Retention(
             ClaimTable table,
@@ -60,7 +61,8 @@ public final class Retention {
             @Nullable String consumer,
             int batchSize,
             Duration pause,
-            Duration lockTimeout) {
+            Duration lockTimeout,
+            @Nullable RetentionListener listener) {
         this.table = table;
         this.kept = kept;
         this.consumer = consumer;
@@ -77,6 +79,7 @@ public final class Retention {
         this.batchSize = batchSize;
         this.pause = pause;
         this.lockTimeout = lockTimeout;
+        this.listener = listener;
     }
 
     /**
@@ -89,30 +92,43 @@ public final class Retention {
      */
     public static Retention of(ClaimTable table, Duration kept) {
         positive("the time that claims are kept", kept);
-        return new Retention(given("table", table), kept, null, 50_000, Duration.ofMillis(200), Duration.ofSeconds(2));
+        return new Retention(
+                given("table", table), kept, null, 50_000, Duration.ofMillis(200), Duration.ofSeconds(2), null);
     }
 
     /** This one for the claims of one consumer, in a table with several. Default: all. */
     public Retention forConsumer(String name) {
-        return new Retention(table, kept, given("consumer", name), batchSize, pause, lockTimeout);
+        return new Retention(table, kept, given("consumer", name), batchSize, pause, lockTimeout, listener);
     }
 
     /** This one with another number of claims that are removed in one transaction, at most. Default 50,000. */
     public Retention batchSize(int claimsAtOnce) {
         positive("batchSize", claimsAtOnce);
-        return new Retention(table, kept, consumer, claimsAtOnce, pause, lockTimeout);
+        return new Retention(table, kept, consumer, claimsAtOnce, pause, lockTimeout, listener);
     }
 
     /** This one with another pause after a transaction that has removed claims. Default 200 ms. */
     public Retention pause(Duration between) {
         that(!given("pause", between).isNegative(), "pause must not be negative, but is " + between);
-        return new Retention(table, kept, consumer, batchSize, between, lockTimeout);
+        return new Retention(table, kept, consumer, batchSize, between, lockTimeout, listener);
     }
 
     /** This one with another limit for waiting for a lock on the table; where it passes, the run fails. Default 2 s. */
     public Retention lockTimeout(Duration timeout) {
         positive("lockTimeout", timeout);
-        return new Retention(table, kept, consumer, batchSize, pause, timeout);
+        return new Retention(table, kept, consumer, batchSize, pause, timeout, listener);
+    }
+
+    /** This one, telling what it does. Default: nobody is told, but for whoever subscribes to a run. */
+    public Retention listener(RetentionListener told) {
+        return new Retention(
+                table,
+                kept,
+                consumer,
+                batchSize,
+                pause,
+                lockTimeout,
+                given("listener", told).forTable(table.toString()));
     }
 
     /** Whether it removes the claims of this consumer, as they are kept. */
@@ -158,8 +174,13 @@ public final class Retention {
                                 .run())
                 .onErrorMap(
                         UnfitTableException.class, e -> new InvalidSetupException(String.valueOf(e.getMessage()), e))
+                .transform(this::telling)
                 .contextWrite(CallersTransaction::without)
                 .onErrorStop();
+    }
+
+    private Flux<Progress> telling(Flux<Progress> run) {
+        return listener == null ? run : new ToldRetention(listener).telling(run);
     }
 
     /**

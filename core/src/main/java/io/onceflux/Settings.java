@@ -5,6 +5,7 @@ import static io.onceflux.Require.positive;
 import static io.onceflux.Require.that;
 
 import java.time.Duration;
+import java.util.List;
 import org.springframework.transaction.annotation.Isolation;
 
 /** Everything a consumer can be told but its functions; checked when it is made. Defaults are at {@link ConsumerBuilder}. */
@@ -21,13 +22,15 @@ record Settings(
         Duration startLimit,
         Duration processBudget,
         FailurePolicy failurePolicy,
-        GuardedListener listener) {
+        GuardedListener listener,
+        List<HandlingObserver> observers) {
 
     private static final int LONGEST_NAME = 100;
     private static final int MOST_IN_A_BATCH = 10_000;
     static final int MOST_IN_FLIGHT = 1_000_000;
 
     Settings {
+        observers = List.copyOf(observers);
         String fault = MessageKey.faultOf(consumer);
         that(fault == null, "the consumer's name cannot be stored: it " + fault);
         that(

@@ -41,15 +41,22 @@ final class Worklist<T> {
     }
 
     private final Function<List<Message<T>>, Judge> judges;
+    private final Observed observed;
     private final List<Part<T>> parts = new ArrayList<>();
     private final IdentityHashMap<Message<T>, List<Message<T>>> copies = new IdentityHashMap<>();
 
     /**
      * @param copiesShare whether messages with a key that another has before them are copies of it
+     * @param observed their handling
      * @param judges makes the judge of messages that are attempted together for the first time
      */
-    Worklist(List<Message<T>> messages, boolean copiesShare, Function<List<Message<T>>, Judge> judges) {
+    Worklist(
+            List<Message<T>> messages,
+            boolean copiesShare,
+            Observed observed,
+            Function<List<Message<T>>, Judge> judges) {
         this.judges = judges;
+        this.observed = observed;
         if (messages.size() == 1) {
             add(messages);
             return;
@@ -86,6 +93,10 @@ final class Worklist<T> {
 
     private void add(List<Message<T>> messages) {
         parts.add(new Part<>(messages, judges.apply(messages), 0, Long.MIN_VALUE));
+    }
+
+    Observed observed() {
+        return observed;
     }
 
     synchronized boolean isEmpty() {

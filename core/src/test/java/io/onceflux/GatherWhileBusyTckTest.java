@@ -24,7 +24,7 @@ public class GatherWhileBusyTckTest extends PublisherVerification<Batch<Long>> {
                     return n + 1;
                 })
                 : Flux.range(0, (int) elements).map(Integer::longValue);
-        return new GatherWhileBusy<>(numbers, n -> (int) (n % LANES), LANES, 1, 16, Mono.never(), n -> {})
+        return new GatherWhileBusy<>(numbers, n -> (int) (n % LANES), new Lanes(LANES), 1, 16, Mono.never(), n -> {})
                 .doOnNext(Batch::freeLane)
                 .doOnNext(Batch::done);
     }
@@ -32,7 +32,13 @@ public class GatherWhileBusyTckTest extends PublisherVerification<Batch<Long>> {
     @Override
     public Publisher<Batch<Long>> createFailedPublisher() {
         return new GatherWhileBusy<>(
-                Flux.<Long>error(new IllegalStateException("fails")), n -> 0, LANES, 1, 16, Mono.never(), n -> {});
+                Flux.<Long>error(new IllegalStateException("fails")),
+                n -> 0,
+                new Lanes(LANES),
+                1,
+                16,
+                Mono.never(),
+                n -> {});
     }
 
     @Override

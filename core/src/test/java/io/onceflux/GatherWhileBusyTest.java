@@ -31,13 +31,39 @@ class GatherWhileBusyTest {
     private final TestPublisher<Integer> source = TestPublisher.create();
     private final Sinks.Empty<Void> stop = Sinks.empty();
     private final List<Integer> discarded = new ArrayList<>();
+    private Lanes watched = new Lanes(1);
 
     /** The lane of a number is its last digit. */
     private Seen subscribe(int lanes, int maxBatch, int maxInFlight) {
         Seen seen = new Seen();
-        new GatherWhileBusy<>(source.flux(), n -> n % 10, lanes, maxBatch, maxInFlight, stop.asMono(), discarded::add)
+        watched = new Lanes(lanes);
+        new GatherWhileBusy<>(source.flux(), n -> n % 10, watched, maxBatch, maxInFlight, stop.asMono(), discarded::add)
                 .subscribe(seen);
         return seen;
+    }
+
+    private static void assertIdle(Lanes lanes) {
+        for (int lane = 0; lane < lanes.count(); lane++) {
+            assertThat(lanes.queued(lane)).as("queued in lane %d", lane).isZero();
+            assertThat(lanes.inFlight(lane)).as("in flight in lane %d", lane).isZero();
+        }
+    }
+
+    @Test
+    void whatIsQueuedAndInFlightCanBeSeenByLane() {
+        Seen seen = subscribe(2, 2, 10);
+        seen.request(Long.MAX_VALUE);
+        source.next(0, 10, 20, 30, 1);
+        assertThat(List.of(watched.queued(0), watched.inFlight(0), watched.queued(1), watched.inFlight(1)))
+                .containsExactly(3, 1, 0, 1);
+        seen.batches.get(0).freeLane();
+        assertThat(List.of(watched.queued(0), watched.inFlight(0))).containsExactly(1, 3);
+        seen.batches.get(0).done();
+        assertThat(List.of(watched.queued(0), watched.inFlight(0))).containsExactly(1, 2);
+        seen.cancel();
+        assertThat(List.of(watched.queued(0), watched.inFlight(0))).containsExactly(0, 2);
+        seen.batches.forEach(Batch::done);
+        assertIdle(watched);
     }
 
     private static final class Seen extends BaseSubscriber<Batch<Integer>> {
@@ -202,7 +228,7 @@ class GatherWhileBusyTest {
     void aSourceThatEmitsMoreThanItWasAskedForIsAnError() {
         TestPublisher<Integer> wild = TestPublisher.createNoncompliant(TestPublisher.Violation.REQUEST_OVERFLOW);
         Seen seen = new Seen();
-        new GatherWhileBusy<>(wild.flux(), n -> 0, 1, 1, 2, stop.asMono(), discarded::add).subscribe(seen);
+        new GatherWhileBusy<>(wild.flux(), n -> 0, new Lanes(1), 1, 2, stop.asMono(), discarded::add).subscribe(seen);
         seen.request(Long.MAX_VALUE);
         wild.next(0, 1, 2, 3);
         assertThat(seen.ends).singleElement().asString().contains("more than it was asked for");
@@ -213,7 +239,8 @@ class GatherWhileBusyTest {
     @Test
     void whatASubscriberThrowsEndsTheFluxInsteadOfStoppingEveryLane() {
         List<Throwable> errors = new ArrayList<>();
-        Disposable running = new GatherWhileBusy<>(source.flux(), n -> 0, 1, 1, 5, stop.asMono(), discarded::add)
+        Disposable running = new GatherWhileBusy<>(
+                        source.flux(), n -> 0, new Lanes(1), 1, 5, stop.asMono(), discarded::add)
                 .map(batch -> {
                     throw new StackOverflowError("deep");
                 })
@@ -266,7 +293,8 @@ class GatherWhileBusyTest {
                         throw new AssertionError("more than %d are held".formatted(maxInFlight));
                     }
                 });
-        new GatherWhileBusy<>(items, item -> item % lanes, lanes, maxBatch, maxInFlight, Mono.never(), item -> {})
+        Lanes watch = new Lanes(lanes);
+        new GatherWhileBusy<>(items, item -> item % lanes, watch, maxBatch, maxInFlight, Mono.never(), item -> {})
                 .flatMap(
                         batch -> Mono.fromRunnable(() -> {
                                     int lane = batch.items().get(0) % lanes;
@@ -282,6 +310,7 @@ class GatherWhileBusyTest {
                         1)
                 .then()
                 .block(LIMIT);
+        await().untilAsserted(() -> assertIdle(watch));
         for (int lane = 0; lane < lanes; lane++) {
             int first = lane;
             assertThat(seen.get(lane))
@@ -312,7 +341,8 @@ class GatherWhileBusyTest {
                         stop.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
                     }
                 });
-        new GatherWhileBusy<>(items, item -> item % 4, 4, 5, maxInFlight, stop.asMono(), tooLate::add)
+        Lanes lanes = new Lanes(4);
+        new GatherWhileBusy<>(items, item -> item % 4, lanes, 5, maxInFlight, stop.asMono(), tooLate::add)
                 .flatMap(
                         batch -> Mono.fromRunnable(() -> {
                                     emitted.addAll(batch.items());
@@ -332,6 +362,7 @@ class GatherWhileBusyTest {
             List<Integer> all = new ArrayList<>(emitted);
             all.addAll(tooLate);
             assertThat(all).as("emitted, or told to be too late").containsExactlyInAnyOrderElementsOf(taken);
+            assertIdle(lanes);
         });
         for (int lane = 0; lane < 4; lane++) {
             int its = lane;
@@ -352,7 +383,8 @@ class GatherWhileBusyTest {
                 .publishOn(Schedulers.boundedElastic(), 1)
                 .map(Item::new)
                 .doOnNext(taken::add);
-        new GatherWhileBusy<>(items, item -> item.number() % 4, 4, 3, 32, Mono.never(), thrownAway::add)
+        Lanes lanes = new Lanes(4);
+        new GatherWhileBusy<>(items, item -> item.number() % 4, lanes, 3, 32, Mono.never(), thrownAway::add)
                 .doOnNext(batch -> emitted.addAll(batch.items()))
                 .flatMap(
                         batch -> Mono.just(batch)
@@ -361,12 +393,14 @@ class GatherWhileBusyTest {
                         4,
                         1)
                 .take(1 + ThreadLocalRandom.current().nextInt(500))
+                .doOnDiscard(Batch.class, batch -> batch.done())
                 .then()
                 .block(LIMIT);
         await().untilAsserted(() -> {
             List<Item> all = new ArrayList<>(emitted);
             all.addAll(thrownAway);
             assertThat(all).doesNotHaveDuplicates().containsExactlyInAnyOrderElementsOf(taken);
+            assertIdle(lanes);
         });
     }
 }

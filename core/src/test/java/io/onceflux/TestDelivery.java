@@ -1,6 +1,8 @@
 package io.onceflux;
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -13,6 +15,7 @@ final class TestDelivery<T> implements Delivery<T> {
     private final T payload;
     private final List<Settlement> settlements = new CopyOnWriteArrayList<>();
     private final List<String> handling = new CopyOnWriteArrayList<>();
+    private final Map<String, String> headers = new ConcurrentHashMap<>();
     private volatile @Nullable Object orderingKey;
     private volatile boolean current = true;
     private volatile Mono<Void> answer = Mono.empty();
@@ -37,6 +40,11 @@ final class TestDelivery<T> implements Delivery<T> {
     /** What the source answers to a settlement, after it has noted it. */
     TestDelivery<T> answering(Mono<Void> theAnswer) {
         this.answer = theAnswer;
+        return this;
+    }
+
+    TestDelivery<T> with(String header, String value) {
+        headers.put(header, value);
         return this;
     }
 
@@ -106,6 +114,11 @@ final class TestDelivery<T> implements Delivery<T> {
     @Override
     public boolean isCurrent() {
         return current;
+    }
+
+    @Override
+    public Map<String, String> headers() {
+        return headers;
     }
 
     @Override

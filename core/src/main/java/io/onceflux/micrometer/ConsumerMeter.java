@@ -18,6 +18,46 @@ public enum ConsumerMeter implements MeterDocumentation {
         }
     },
 
+    /**
+     * Attempts whose claims were made, and how long that took. It includes waiting for another transaction that has one of the claims: a
+     * copy of a message that is at work elsewhere.
+     */
+    CLAIMS("onceflux.claims", Meter.Type.TIMER) {
+        @Override
+        public KeyName[] getKeyNames() {
+            return KeyName.merge(new KeyName[] {Tag.CONSUMER});
+        }
+    },
+
+    /** How many messages are attempted in one transaction: 1, unless the consumer has a {@code maxBatch} and messages queue up. */
+    BATCH_SIZE("onceflux.batch.size", Meter.Type.DISTRIBUTION_SUMMARY) {
+        @Override
+        public KeyName[] getKeyNames() {
+            return KeyName.merge(new KeyName[] {Tag.CONSUMER});
+        }
+
+        @Override
+        public String getBaseUnit() {
+            return "messages";
+        }
+    },
+
+    /** How many messages wait for each lane now. One lane with much more than the others has a hot key. */
+    QUEUED("onceflux.lane.queued", Meter.Type.GAUGE) {
+        @Override
+        public KeyName[] getKeyNames() {
+            return KeyName.merge(new KeyName[] {Tag.CONSUMER, Tag.LANE});
+        }
+    },
+
+    /** How many messages each lane is at work on, holds or settles now. */
+    IN_FLIGHT("onceflux.lane.in.flight", Meter.Type.GAUGE) {
+        @Override
+        public KeyName[] getKeyNames() {
+            return KeyName.merge(new KeyName[] {Tag.CONSUMER, Tag.LANE});
+        }
+    },
+
     /** Messages that were duplicates by {@link io.onceflux.RecentKeys}: so many claims have been saved. They are among the {@link #MESSAGES}, too. */
     RECENT_KEYS("onceflux.recent.keys", Meter.Type.COUNTER) {
         @Override
@@ -114,6 +154,9 @@ public enum ConsumerMeter implements MeterDocumentation {
 
         /** The first two characters of PostgreSQL's SQLSTATE; {@code none} without one, {@code other} for one that is not PostgreSQL's. */
         SQL_STATE_CLASS("sqlstate.class"),
+
+        /** From 0 to one less than the consumer has lanes. */
+        LANE("lane"),
 
         /** {@code acknowledge}, {@code requeue} or {@code dead_letter}. */
         SETTLEMENT("settlement");

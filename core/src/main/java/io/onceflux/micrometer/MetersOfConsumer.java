@@ -1,6 +1,7 @@
 package io.onceflux.micrometer;
 
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
@@ -8,6 +9,8 @@ import io.micrometer.core.instrument.Timer;
 import io.onceflux.ConsumerListener;
 import io.onceflux.Delivery;
 import io.onceflux.FailureKind;
+import io.onceflux.IdempotentConsumer;
+import io.onceflux.Lanes;
 import io.onceflux.Outcome;
 import io.onceflux.Settlement;
 import io.onceflux.micrometer.ConsumerMeter.Tag;
@@ -16,34 +19,40 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 
 /** The meters of one consumer, looked up once. */
 final class MetersOfConsumer implements ConsumerListener {
 
-    private static final List<String> OUTCOMES = List.of("applied", "duplicate", "stale", "conflict", "failed");
     private static final List<String> SETTLEMENTS = List.of("acknowledge", "requeue", "dead_letter");
     private static final List<FailureKind> HELD_FOR = List.of(FailureKind.INFRASTRUCTURE, FailureKind.BROKEN_SETUP);
 
     private final MeterRegistry registry;
     private final String consumer;
     private final Map<String, Timer> messages;
+    private final Timer claims;
+    private final DistributionSummary batchSize;
     private final Map<String, Counter> settlements;
     private final Map<String, Counter> settlementFailures;
     private final Counter recentKeys;
     private final Counter unknownCommits;
     private final Counter dropped;
     private final Counter sourceLosses;
-    private final HeldConsumers held;
+    private final ConsumersOfName all;
 
-    MetersOfConsumer(MeterRegistry registry, String consumer) {
+    /** @param percentiles computed here, for a registry that cannot */
+    MetersOfConsumer(MeterRegistry registry, String consumer, double... percentiles) {
         this.registry = registry;
         this.consumer = consumer;
         this.messages = byTag(
-                OUTCOMES,
-                outcome -> Timer.builder(ConsumerMeter.MESSAGES.getName())
-                        .tags(tags(Tag.OUTCOME, outcome))
-                        .register(registry));
+                OutcomeName.ALL, outcome -> timer(ConsumerMeter.MESSAGES, tags(Tag.OUTCOME, outcome), percentiles));
+        this.claims = timer(ConsumerMeter.CLAIMS, tags(), percentiles);
+        this.batchSize = DistributionSummary.builder(ConsumerMeter.BATCH_SIZE.getName())
+                .baseUnit(ConsumerMeter.BATCH_SIZE.getBaseUnit())
+                .tags(tags())
+                .serviceLevelObjectives(Buckets.SIZES)
+                .register(registry);
         this.settlements = byTag(
                 SETTLEMENTS,
                 settlement -> registry.counter(ConsumerMeter.SETTLEMENTS.getName(), tags(Tag.SETTLEMENT, settlement)));
@@ -58,13 +67,18 @@ final class MetersOfConsumer implements ConsumerListener {
         for (FailureKind kind : FailureKind.values()) {
             retries(kind, SqlStateClass.NONE);
         }
-        this.held = HeldConsumers.of(registry, consumer);
+        this.all = ConsumersOfName.of(registry, consumer);
         for (FailureKind kind : HELD_FOR) {
-            Gauge.builder(ConsumerMeter.HELD.getName(), held, all -> all.isAnyHeldFor(kind))
+            Gauge.builder(ConsumerMeter.HELD.getName(), all, consumers -> consumers.isAnyHeldFor(kind))
                     .tags(tags(Tag.KIND, lowerCase(kind)))
                     .strongReference(true)
                     .register(registry);
         }
+    }
+
+    private Timer timer(ConsumerMeter meter, Tags tags, double... percentiles) {
+        Timer.Builder timer = Timer.builder(meter.getName()).tags(tags).serviceLevelObjectives(Buckets.TIMES);
+        return (percentiles.length == 0 ? timer : timer.publishPercentiles(percentiles)).register(registry);
     }
 
     private static <M> Map<String, M> byTag(List<String> values, Function<String, M> meter) {
@@ -80,8 +94,32 @@ final class MetersOfConsumer implements ConsumerListener {
     }
 
     @Override
+    public void onBuilt(IdempotentConsumer<?> built) {
+        Lanes lanes = built.lanes();
+        all.add(lanes);
+        for (int i = 0; i < lanes.count(); i++) {
+            int lane = i;
+            gauge(ConsumerMeter.QUEUED, lane, ofOne -> ofOne.queued(lane));
+            gauge(ConsumerMeter.IN_FLIGHT, lane, ofOne -> ofOne.inFlight(lane));
+        }
+    }
+
+    private void gauge(ConsumerMeter meter, int lane, ToIntFunction<Lanes> messages) {
+        Gauge.builder(meter.getName(), all, consumers -> consumers.inLane(lane, messages))
+                .tags(tags(Tag.LANE, Integer.toString(lane)))
+                .strongReference(true)
+                .register(registry);
+    }
+
+    @Override
+    public void onClaimed(int messages, Duration elapsed) {
+        claims.record(elapsed);
+        batchSize.record(messages);
+    }
+
+    @Override
     public void onOutcome(Delivery<?> delivery, Outcome outcome, Duration elapsed) {
-        Timer timer = messages.get(nameOf(outcome));
+        Timer timer = messages.get(OutcomeName.of(outcome));
         if (timer != null) {
             timer.record(elapsed);
         }
@@ -111,12 +149,12 @@ final class MetersOfConsumer implements ConsumerListener {
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
-        held.note(this, kind);
+        all.note(this, kind);
     }
 
     @Override
     public void onResumed() {
-        held.note(this, null);
+        all.note(this, null);
     }
 
     @Override
@@ -144,19 +182,6 @@ final class MetersOfConsumer implements ConsumerListener {
         if (counter != null) {
             counter.increment();
         }
-    }
-
-    private static String nameOf(Outcome outcome) {
-        if (outcome instanceof Outcome.Applied) {
-            return "applied";
-        } else if (outcome instanceof Outcome.Duplicate) {
-            return "duplicate";
-        } else if (outcome instanceof Outcome.Stale) {
-            return "stale";
-        } else if (outcome instanceof Outcome.Conflict) {
-            return "conflict";
-        }
-        return "failed";
     }
 
     private static String nameOf(Settlement settlement) {

@@ -20,6 +20,7 @@ import org.springframework.r2dbc.core.DatabaseClient;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.publisher.Sinks;
+import reactor.util.context.ContextView;
 
 /**
  * What effects want to happen outside of the database: a mail, a call, a message. It is written down in the effect's transaction, and so
@@ -47,15 +48,29 @@ public final class Outbox {
     private static final int LONGEST_IDEMPOTENCY_KEY = 255;
 
     private final OutboxTable table;
-    private final Sinks.Many<Boolean> appended = Sinks.many().multicast().directBestEffort();
+    private final OutboxHeaders further;
+    private final Sinks.Many<Boolean> appended;
 
-    private Outbox(OutboxTable table) {
+    private Outbox(OutboxTable table, OutboxHeaders further, Sinks.Many<Boolean> appended) {
         this.table = table;
+        this.further = further;
+        this.appended = appended;
     }
 
     /** An outbox in a table of PostgreSQL, which {@link OutboxTable#createSql} or {@link OutboxTable#create} makes. */
     public static Outbox in(OutboxTable table) {
-        return new Outbox(Objects.requireNonNull(table, "table"));
+        return new Outbox(
+                Objects.requireNonNull(table, "table"),
+                (entry, context) -> Map.of(),
+                Sinks.many().multicast().directBestEffort());
+    }
+
+    /**
+     * This one, with further headers for each entry, such as where its trace goes on. An entry's own headers come first; the idempotency key does
+     * not depend on further ones. Default: none.
+     */
+    public Outbox headers(OutboxHeaders ofEachEntry) {
+        return new Outbox(table, Objects.requireNonNull(ofEachEntry, "ofEachEntry"), appended);
     }
 
     /**
@@ -67,9 +82,9 @@ public final class Outbox {
      *     takes apart until each message is alone), or the database's own
      */
     public Mono<Void> append(DatabaseClient db, OutboxEntry entry) {
-        return Mono.defer(() -> {
+        return Mono.deferContextual(context -> {
             EffectScope scope = EffectScope.of(db);
-            return append(db, List.of(row(scope, scope.key(), entry)));
+            return append(db, List.of(row(scope, scope.key(), entry, context)));
         });
     }
 
@@ -84,9 +99,9 @@ public final class Outbox {
      * @param message as the effect was given it: that object
      */
     public Mono<Void> appendFor(DatabaseClient db, Object message, OutboxEntry entry) {
-        return Mono.defer(() -> {
+        return Mono.deferContextual(context -> {
             EffectScope scope = EffectScope.of(db);
-            return append(db, List.of(row(scope, scope.keyOf(message), entry)));
+            return append(db, List.of(row(scope, scope.keyOf(message), entry, context)));
         });
     }
 
@@ -98,13 +113,13 @@ public final class Outbox {
      */
     public <T> Mono<Void> appendForEach(
             DatabaseClient db, Collection<T> messages, Function<? super T, @Nullable OutboxEntry> entry) {
-        return Mono.defer(() -> {
+        return Mono.deferContextual(context -> {
             EffectScope scope = EffectScope.of(db);
             List<NewRow> rows = new ArrayList<>(messages.size());
             for (T message : messages) {
                 OutboxEntry made = entry.apply(message);
                 if (made != null) {
-                    rows.add(row(scope, scope.keyOf(Objects.requireNonNull(message)), made));
+                    rows.add(row(scope, scope.keyOf(Objects.requireNonNull(message)), made, context));
                 }
             }
             return append(db, rows);
@@ -118,21 +133,24 @@ public final class Outbox {
      * @param idempotencyKey the same each time it is appended; an entry that is there already is not appended again. 255 bytes in UTF-8 at most
      */
     public Mono<Void> appendAs(Connection inTransaction, String idempotencyKey, OutboxEntry entry) {
-        return Mono.defer(() -> {
+        return Mono.deferContextual(context -> {
                     OutboxEntry.requireText("the idempotency key", idempotencyKey, LONGEST_IDEMPOTENCY_KEY);
-                    return table.append(
-                            inTransaction,
-                            List.of(new NewRow(
-                                    idempotencyKey, entry.kind(), entry.key(), entry.payload(), entry.headers())));
+                    return table.append(inTransaction, List.of(row(idempotencyKey, entry, context)));
                 })
                 .doOnSuccess(done -> wake());
     }
 
-    private static NewRow row(EffectScope scope, MessageKey key, OutboxEntry entry) {
+    private NewRow row(EffectScope scope, MessageKey key, OutboxEntry entry, ContextView context) {
         String idempotencyKey = scope.keysAreClaimed()
                 ? IdempotencyKeys.of(key, scope.next(key))
                 : IdempotencyKeys.ofContent(key, entry);
-        return new NewRow(idempotencyKey, entry.kind(), entry.key(), entry.payload(), entry.headers());
+        return row(idempotencyKey, entry, context);
+    }
+
+    private NewRow row(String idempotencyKey, OutboxEntry entry, ContextView context) {
+        Map<String, String> more = further.of(entry, context);
+        OutboxEntry whole = more.isEmpty() ? entry : entry.withFurther(more);
+        return new NewRow(idempotencyKey, whole.kind(), whole.key(), whole.payload(), whole.headers());
     }
 
     private Mono<Void> append(DatabaseClient db, List<NewRow> rows) {

@@ -47,6 +47,13 @@ public record OutboxEntry(String kind, String key, byte[] payload, Map<String, S
         return new OutboxEntry(kind, key, payload, more);
     }
 
+    /** This one with headers that it has not. */
+    OutboxEntry withFurther(Map<String, String> further) {
+        Map<String, String> all = new LinkedHashMap<>(further);
+        all.putAll(headers);
+        return new OutboxEntry(kind, key, payload, all);
+    }
+
     static void requireText(String what, String text, int longest) {
         if (Objects.requireNonNull(text, what).isBlank()) {
             throw new IllegalArgumentException(what + " of an outbox entry must not be blank");

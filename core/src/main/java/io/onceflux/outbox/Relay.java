@@ -4,9 +4,12 @@ import io.onceflux.InvalidSetupException;
 import io.onceflux.ShortTransactions;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -87,6 +90,7 @@ public final class Relay {
         private @Nullable Duration keepSent = Duration.ofDays(7);
         private boolean parkedBlocksItsKey;
         private @Nullable ConnectionFactory listenOn;
+        private final List<RelayListener> listeners = new ArrayList<>();
         private Consumer<? super Throwable> onError = error -> log.warn("the outbox cannot be worked off", error);
 
         private Builder(Outbox outbox) {
@@ -181,6 +185,12 @@ public final class Relay {
             return this;
         }
 
+        /** Is told what happens. May be called several times; each listener is told. */
+        public Builder listener(RelayListener listener) {
+            listeners.add(Objects.requireNonNull(listener, "listener"));
+            return this;
+        }
+
         /**
          * Makes the relay.
          *
@@ -219,7 +229,10 @@ public final class Relay {
                     keepSent,
                     parkedBlocksItsKey,
                     listenOn,
-                    onError));
+                    onError,
+                    listeners.stream()
+                            .map(listener -> listener.forRelay(outbox.table().toString(), Set.copyOf(targets.keySet())))
+                            .toList()));
         }
 
         private static void positive(String property, Duration value) {

@@ -18,6 +18,7 @@ final class RelayRun {
 
     private static final int DELETED_AT_ONCE = 5_000;
     private static final Duration LONGEST_BETWEEN_CLEANINGS = Duration.ofMinutes(1);
+    private static final Duration BETWEEN_LOOKS = Duration.ofSeconds(30);
     private static final Backoff AFTER_ERRORS = Backoff.between(Duration.ofMillis(200), Duration.ofSeconds(10));
 
     private final RelaySettings settings;
@@ -51,7 +52,8 @@ final class RelayRun {
         Mono<Void> beside = Mono.when(
                 cleaning(table),
                 settings.outbox().appended().doOnNext(any -> appended.wake()).then(),
-                listening(table, appended));
+                listening(table, appended),
+                watching(table));
         return Flux.merge(Flux.fromIterable(workers), workers.size()).takeUntilOther(beside.then(Mono.never()));
     }
 
@@ -85,6 +87,20 @@ final class RelayRun {
                 .then()
                 .onErrorResume(this::told)
                 .repeatWhen(ends -> ends.concatMap(end -> Mono.delay(between)))
+                .then();
+    }
+
+    /** Asks how the table is doing, where somebody wants to know. */
+    private Mono<Void> watching(OutboxTable table) {
+        if (settings.listeners().isEmpty()) {
+            return Mono.empty();
+        }
+        return settings.database()
+                .withoutTransaction(table::state)
+                .doOnNext(state -> settings.tellAll(listener -> listener.onState(state)))
+                .then()
+                .onErrorResume(this::told)
+                .repeatWhen(ends -> ends.concatMap(end -> Mono.delay(BETWEEN_LOOKS)))
                 .then();
     }
 

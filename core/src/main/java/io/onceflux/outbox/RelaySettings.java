@@ -3,6 +3,7 @@ package io.onceflux.outbox;
 import io.onceflux.ShortTransactions;
 import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -25,12 +26,14 @@ record RelaySettings(
         @Nullable Duration keepSent,
         boolean parkedBlocksItsKey,
         @Nullable ConnectionFactory listenOn,
-        Consumer<? super Throwable> onError) {
+        Consumer<? super Throwable> onError,
+        List<RelayListener> listeners) {
 
     private static final Logger log = LoggerFactory.getLogger(Relay.class);
 
     RelaySettings {
         targets = Map.copyOf(targets);
+        listeners = List.copyOf(listeners);
     }
 
     /** Tells the user, whose function may fail in its turn. */
@@ -39,6 +42,17 @@ record RelaySettings(
             onError.accept(error);
         } catch (Throwable e) { // An Error too: it would be the end of the relay.
             log.warn("onError has thrown {} when it was told of", e.toString(), error);
+        }
+    }
+
+    /** Tells the listeners, which may fail in their turn. */
+    void tellAll(Consumer<RelayListener> call) {
+        for (RelayListener listener : listeners) {
+            try {
+                call.accept(listener);
+            } catch (Throwable e) { // An Error too: it would be the end of a worker.
+                log.warn("a listener of the relay threw; the entry is not affected", e);
+            }
         }
     }
 }

@@ -60,7 +60,9 @@ final class RelayWorker {
         known = wakeUps.count();
         return Flux.usingWhen(
                         take(),
-                        batch -> batch.send().doOnTerminate(() -> noteEnd(batch)),
+                        batch -> batch.send()
+                                .doOnNext(relayed -> settings.tellAll(listener -> listener.onRelayed(relayed)))
+                                .doOnTerminate(() -> noteEnd(batch)),
                         RelayBatch::release,
                         (batch, error) -> batch.release(),
                         RelayBatch::release)
