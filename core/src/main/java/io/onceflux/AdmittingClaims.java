@@ -6,21 +6,25 @@ import io.onceflux.postgres.UnfitTableException;
 import io.r2dbc.spi.Connection;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
  * Claims beside a table of what was refused for its age, and may be admitted by hand. A message that is too old is fresh only if it was
- * admitted, and its admission used by nobody; where the other claims have a place for it, only if it is fresh there, too.
+ * admitted, and its admission used by nobody; where the other claims have a place for it, only if it is fresh there, too. An admission does not
+ * outlive that claim unused: a duplicate uses it, and a conflict takes it back.
  */
 final class AdmittingClaims implements Claims {
 
     private static final Claimed NOTHING = new Claimed(Set.of());
+    private static final String TAKEN_BACK = "taken back: other content has been applied under this id";
 
     private final Claims claims;
     private final AdmissionTable table;
@@ -120,6 +124,7 @@ final class AdmittingClaims implements Claims {
             Set<MessageKey> conflicting = new HashSet<>(became.conflicting());
             Map<MessageKey, String> refused = new HashMap<>();
             Map<String, @Nullable Long> used = new HashMap<>();
+            List<String> takenBack = new ArrayList<>();
             for (Claim claim : asked) {
                 MessageKey key = claim.key();
                 String noPlace = became.refused().get(key);
@@ -134,12 +139,19 @@ final class AdmittingClaims implements Claims {
                     if (isOther(claim.fingerprint(), found.fingerprint())) {
                         conflicting.add(key);
                     }
-                } else if (noPlace != null || fresh.contains(key)) {
-                    fresh.add(key);
+                } else if (conflicting.contains(key)) {
+                    takenBack.add(key.id());
+                } else {
+                    if (noPlace != null) {
+                        fresh.add(key);
+                    }
+                    // By a duplicate, too: it has been applied, and once its claim is gone nothing else would say so.
                     used.put(key.id(), claim.fingerprint());
                 }
             }
             return usable.use(inTransaction, consumer, used)
+                    .thenMany(Flux.fromIterable(takenBack))
+                    .concatMap(id -> usable.forget(inTransaction, consumer, id, TAKEN_BACK))
                     .then(usable.refuse(inTransaction, consumer, toBeAdmitted(refused)))
                     .thenReturn(new Claimed(fresh, conflicting, refused));
         }

@@ -34,6 +34,7 @@ final class Attempts<T> {
     private final boolean admitByHand;
     private final RedeliveryWindow window;
     private final @Nullable RecentKeys recentKeys;
+    private final Deadlocks deadlocks;
 
     /**
      * @param claimsAreKept whether messages of a batch with the same key are copies, which share what becomes of the first; otherwise each
@@ -66,6 +67,7 @@ final class Attempts<T> {
         this.admitByHand = admitByHand;
         this.window = window;
         this.recentKeys = recentKeys;
+        this.deadlocks = new Deadlocks(settings);
     }
 
     /**
@@ -312,6 +314,7 @@ final class Attempts<T> {
         return withCopies(work, part.messages(), outcomes);
     }
 
+    /** A failure is that of one body: what has another one may well be applied. */
     private static <T> List<Handled<T>> withCopies(
             Worklist<T> work, List<Message<T>> messages, List<Outcome> outcomes) {
         List<Handled<T>> handled = new ArrayList<>(outcomes.size());
@@ -320,7 +323,11 @@ final class Attempts<T> {
             Outcome outcome = outcomes.get(i);
             handled.add(new Handled<>(message, outcome));
             for (Message<T> copy : work.copiesOf(message)) {
-                handled.add(new Handled<>(copy, ofCopy(outcome)));
+                if (outcome instanceof Outcome.Failed && copy.hasOtherBodyThan(message)) {
+                    work.attemptApart(copy);
+                } else {
+                    handled.add(new Handled<>(copy, ofCopy(outcome)));
+                }
             }
         }
         return handled;
@@ -362,6 +369,7 @@ final class Attempts<T> {
         if (verdict.next() == Verdict.Next.GIVE_UP || (budget != null && budget.isOverAfter(verdict.pause()))) {
             return finish(work, part, List.of(failed(part.messages().get(0), verdict.kind(), error, part.attempts())));
         }
+        deadlocks.noted(part.messages(), error);
         for (Message<T> message : part.messages()) {
             settings.listener().onRetry(message.delivery(), verdict.kind(), part.attempts(), verdict.pause(), error);
             work.observed().onRetry(message.delivery(), verdict.kind(), error);

@@ -21,6 +21,11 @@ final class GuardedListener implements ConsumerListener {
     private final ConsumerListener health;
     private final List<ConsumerListener> users;
 
+    /** A database that is short of connections takes some messages and refuses others: that is told, but not each time. */
+    private final EverySoOften heldLog = new EverySoOften(Duration.ofSeconds(10));
+
+    private volatile boolean heldIsLogged;
+
     GuardedListener(String consumer, ConsumerListener health, List<ConsumerListener> users) {
         this.consumer = consumer;
         this.health = health;
@@ -97,7 +102,10 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
-        log(() -> logHeld(kind, Printable.error(Causes.root(error))));
+        heldIsLogged = kind == FailureKind.BROKEN_SETUP || heldLog.isOpen();
+        if (heldIsLogged) {
+            log(() -> logHeld(kind, Printable.error(Causes.root(error))));
+        }
         tell(listener -> listener.onHeld(kind, error));
     }
 
@@ -111,7 +119,9 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onResumed() {
-        log(() -> log.info("{}: messages are not held any more", name()));
+        if (heldIsLogged) {
+            log(() -> log.info("{}: messages are not held any more", name()));
+        }
         tell(ConsumerListener::onResumed);
     }
 

@@ -85,8 +85,9 @@ public final class KeptClaims {
     /**
      * Forgets a claim, so that its message, when it comes again, is applied again. Who has done so, and why, is written to the table of
      * what was forgotten ({@link #createForgottenSql}), together with the claim, or the claim stays. Processes that remember the key
-     * ({@link RecentKeys}) go on to find a duplicate until they are told: {@link #forgotten}. Where it was {@linkplain Admissions admitted}, that is the
-     * claim: {@link Admissions#forget}. What its effect has appended to an outbox is not sent again while the entry is there.
+     * ({@link RecentKeys}) go on to find a duplicate until they are told: {@link #forgotten}. Where it was {@linkplain Admissions admitted}, that is a
+     * claim, too: forget both ({@link Admissions#forget}), and admit it again. While claims are {@linkplain Claims#moving moved}, forget it in both
+     * tables. What its effect has appended to an outbox is not sent again while the entry is there.
      *
      * @param key as for {@link #find(MessageKey)}
      * @param who for who reads it later, such as a user's name

@@ -1,6 +1,7 @@
 package io.onceflux;
 
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -70,6 +71,18 @@ record Message<T>(
                 logThrown("isCurrent", e);
             }
             return true;
+        }
+    }
+
+    /** As far as their source says. */
+    boolean hasOtherBodyThan(Message<T> other) {
+        try {
+            byte[] own = delivery.body();
+            byte[] others = other.delivery.body();
+            return own != null && others != null && !Arrays.equals(own, others);
+        } catch (Throwable e) { // An Error too: it would end the flux.
+            logThrown("body", e);
+            return false;
         }
     }
 

@@ -18,6 +18,10 @@ final class MovingClaims implements Claims {
         this.from = from;
         this.to = to;
         Require.that(
+                !from.toString().equals(to.toString()),
+                "claims cannot be moved from %s to itself: what was claimed in the one would be a duplicate in the other"
+                        .formatted(from));
+        Require.that(
                 !from.haveBuckets(),
                 "claims cannot be moved from %s, which has partitions: what it refused would be claimed in %s all the same"
                         .formatted(from, to));

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
  * order of their messages; one that has to wait is passed by those with other ordering keys. An unusable message is a part of
  * its own, behind those before it that have its ordering key.
  *
- * <p>Copies of a message are not attempted: they share what becomes of it. What has its key and another fingerprint is a part of its own,
- * behind it.
+ * <p>Copies of a message are not attempted: they share what becomes of it, unless that is a failure and they have another body. What has its
+ * key and another fingerprint is a part of its own, behind it.
  */
 final class Worklist<T> {
 
@@ -159,6 +159,12 @@ final class Worklist<T> {
 
     List<Message<T>> copiesOf(Message<T> message) {
         return copies.isEmpty() ? List.of() : copies.getOrDefault(message, List.of());
+    }
+
+    /** What passed for a copy is attempted by itself, in front of what stood behind the message whose copy it was. */
+    synchronized void attemptApart(Message<T> copy) {
+        List<Message<T>> alone = List.of(copy);
+        parts.add(0, new Part<>(alone, judges.apply(alone), 0, Long.MIN_VALUE));
     }
 
     /** Takes a part off the list, as its messages have their outcome. */

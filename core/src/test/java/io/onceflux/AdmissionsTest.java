@@ -15,6 +15,8 @@ import io.onceflux.postgres.DeadLetterTable;
 import io.r2dbc.pool.ConnectionPool;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -171,16 +173,31 @@ class AdmissionsTest {
         assertThat(database.effects()).isOne();
     }
 
-    /** Whoever admitted it was wrong. */
-    @Test
-    void aMessageWhoseClaimIsStillThereIsADuplicateAndUsesNothing() {
-        database.run("INSERT INTO processed_messages VALUES ('loyalty', 'old', now() - interval '9 days')");
-        refuseAndAdmit(false, "old");
+    /** Whoever admitted it was wrong. Claims are kept for longer than the window, and the admission must not outlive its claim. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aMessageWhoseClaimIsStillThereIsADuplicateAndStaysOneWhenTheClaimIsGone(boolean inPartitions) {
+        IdempotentConsumer<Order> consumer = (inPartitions
+                        ? orders(Order::apply).claimTable(daily).bucketedBy(order -> now.minus(Duration.ofDays(1)))
+                        : orders(Order::apply))
+                .sentAt(this::timeOf)
+                .redeliveryWindow(WEEK)
+                .admissionTable(table)
+                .build(pool);
+        if (inPartitions) {
+            database.run("INSERT INTO claims (consumer, message_key, bucket) VALUES ('loyalty', 'old', '%s')"
+                    .formatted(LocalDate.ofInstant(now.minus(Duration.ofDays(1)), ZoneOffset.UTC)));
+        } else {
+            database.run("INSERT INTO processed_messages VALUES ('loyalty', 'old', now() - interval '9 days')");
+        }
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Failed.class);
+        admit("old");
 
-        assertThat(run(consumer(false, orders(Order::apply)).build(pool), TestDelivery.order("old")))
-                .isInstanceOf(Outcome.Duplicate.class);
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Duplicate.class);
+        database.run("DELETE FROM " + (inPartitions ? "claims" : "processed_messages"));
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Duplicate.class);
         assertThat(database.effects()).isZero();
-        assertThat(used()).isZero();
+        assertThat(used()).isOne();
     }
 
     /** One that could still come in time would have a claim, and when that is gone, the admission besides. */
@@ -241,7 +258,7 @@ class AdmissionsTest {
     }
 
     @Test
-    void aConflictWithAClaimThatIsThereUsesNoAdmission() {
+    void aConflictWithAClaimThatIsThereTakesTheAdmissionBack() {
         ClaimTable plain = ClaimTable.named("plain").withFingerprintColumn("fingerprint");
         database.run("DROP TABLE IF EXISTS plain");
         plain.create(pool).block(LIMIT);
@@ -254,8 +271,13 @@ class AdmissionsTest {
         admit("old");
 
         assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Conflict.class);
-        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Conflict.class);
+        database.run("DELETE FROM plain");
+        assertThat(run(consumer, TestDelivery.order("old"))).isInstanceOf(Outcome.Failed.class);
         assertThat(used()).isZero();
+        assertThat(database.texts("SELECT h FROM admitted_messages, unnest(history) AS h"))
+                .last()
+                .asString()
+                .endsWith("taken back: other content has been applied under this id");
     }
 
     @Test

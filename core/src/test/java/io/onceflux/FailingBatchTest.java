@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -168,6 +169,55 @@ class FailingBatchTest {
         assertThat(deliveries).filteredOn(TestDelivery::isDeadLettered).hasSize(2);
         assertThat(tries).as("in the batch, and alone").hasValue(2);
         database.assertAppliedOnce(3);
+    }
+
+    /** As each would have been by itself. */
+    @Test
+    void aCorrectedMessageIsAppliedAlthoughItsIdFailedInTheSameBatch() {
+        List<String> effects = new CopyOnWriteArrayList<>();
+        TestDelivery<Order> bad = TestDelivery.of(new Order("a", "nobody", 1)).withBody("nobody");
+        TestDelivery<Order> sameBad =
+                TestDelivery.of(new Order("a", "nobody", 1)).withBody("nobody");
+        TestDelivery<Order> good = TestDelivery.of(new Order("a", "c", 1)).withBody("c");
+        TestDelivery<Order> copyOfGood = TestDelivery.of(new Order("a", "c", 1)).withBody("c");
+        TestDelivery<Order> next = TestDelivery.order("b");
+        plug.run(
+                batches(64, plug.then((order, db) -> {
+                            effects.add(order.id());
+                            return order.customer().equals("nobody")
+                                    ? Mono.error(new PermanentFailure("no customer"))
+                                    : order.apply(db);
+                        }))
+                        .orderedBy(order -> 1)
+                        .build(pool),
+                plug.before(List.of(bad, sameBad, good, copyOfGood, next)));
+
+        assertThat(List.of(bad, sameBad)).allMatch(TestDelivery::isDeadLettered);
+        assertThat(List.of(good, copyOfGood, next)).allMatch(TestDelivery::isAcknowledged);
+        assertThat(database.effectsOf("a")).isOne();
+        assertThat(database.effectsOf("b")).isOne();
+        assertThat(effects.lastIndexOf("b")).as("keeps its place").isGreaterThan(effects.lastIndexOf("a"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void deadlocksOfBatchesThatNobodyHasOrderedAreWarnedOf(boolean ordered) {
+        AtomicInteger failures = new AtomicInteger();
+        ConsumerBuilder<Order> described = batches(
+                        64,
+                        plug.then((order, db) -> !order.id().equals("plug") && failures.incrementAndGet() <= 3
+                                ? Mono.error(DatabaseErrors.withState("40P01"))
+                                : order.apply(db)))
+                .listener(told);
+        List<Outcome> outcomes = plug.run(
+                (ordered ? described.orderedBy(order -> 1) : described).build(pool),
+                plug.before(TestDelivery.orders("d", 16)));
+
+        assertThat(outcomes).hasSize(17).allMatch(Outcome.Applied.class::isInstance);
+        assertThat(told.warnings)
+                .filteredOn(sentence -> sentence.contains("deadlock"))
+                .hasSize(ordered ? 0 : 1)
+                .allSatisfy(sentence -> assertThat(sentence).contains("orderedBy(...)"));
     }
 
     @Test

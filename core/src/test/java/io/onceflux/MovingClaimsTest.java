@@ -110,6 +110,9 @@ class MovingClaimsTest {
         assertThatThrownBy(() -> Claims.moving(OLD, new WithoutClaims(UniqueKey.of("point_ledger", "order_id"))))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("not from processed_messages to");
+        assertThatThrownBy(() -> Claims.moving(OLD, OLD))
+                .isInstanceOf(InvalidSetupException.class)
+                .hasMessageContaining("claims cannot be moved from processed_messages to itself");
         assertThatThrownBy(() -> Claims.moving(Claims.in(DAILY), OLD))
                 .isInstanceOf(InvalidSetupException.class)
                 .hasMessageContaining("claims cannot be moved from claims, which has partitions");

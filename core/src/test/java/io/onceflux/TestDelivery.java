@@ -1,5 +1,6 @@
 package io.onceflux;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,6 +18,7 @@ final class TestDelivery<T> implements Delivery<T> {
     private final List<String> handling = new CopyOnWriteArrayList<>();
     private final Map<String, String> headers = new ConcurrentHashMap<>();
     private volatile @Nullable Object orderingKey;
+    private volatile byte @Nullable [] body;
     private volatile boolean current = true;
     private volatile Mono<Void> answer = Mono.empty();
 
@@ -45,6 +47,11 @@ final class TestDelivery<T> implements Delivery<T> {
 
     TestDelivery<T> with(String header, String value) {
         headers.put(header, value);
+        return this;
+    }
+
+    TestDelivery<T> withBody(String text) {
+        body = text.getBytes(StandardCharsets.UTF_8);
         return this;
     }
 
@@ -114,6 +121,11 @@ final class TestDelivery<T> implements Delivery<T> {
     @Override
     public boolean isCurrent() {
         return current;
+    }
+
+    @Override
+    public byte @Nullable [] body() {
+        return body;
     }
 
     @Override

@@ -22,7 +22,7 @@ public final class ClaimRows {
             WHERE a.attrelid = to_regclass($1) AND a.attname = $2 AND NOT a.attisdropped""";
 
     private static final String SIZE = """
-            SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::bigint AS rows, COALESCE(sum(pg_table_size(c.oid)), 0)::bigint AS data,
+            SELECT COALESCE(sum(CASE WHEN c.reltuples > 0 THEN c.reltuples ELSE pg_stat_get_live_tuples(c.oid) END), 0)::bigint AS rows, COALESCE(sum(pg_table_size(c.oid)), 0)::bigint AS data,
                    COALESCE(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes
             FROM pg_class c WHERE c.relkind = 'r' AND (c.oid = to_regclass($1)
                 OR c.oid IN (SELECT t.relid FROM pg_partition_tree(to_regclass($1)) t))""";
