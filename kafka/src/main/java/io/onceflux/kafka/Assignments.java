@@ -92,10 +92,40 @@ final class Assignments {
         });
     }
 
+    /** The topics of those that are this consumer's. */
+    Set<String> topics() {
+        return current.keySet().stream().map(TopicPartition::topic).collect(Collectors.toSet());
+    }
+
+    /**
+     * Topics were deleted and made again: their partitions begin anew.
+     *
+     * @return these partitions
+     * @throws Fencing.BrokenFenceException with an offset fence: nobody can say what is done
+     */
+    Set<TopicPartition> beginAnew(Set<String> topics) {
+        Set<TopicPartition> partitions = current.keySet().stream()
+                .filter(partition -> topics.contains(partition.topic()))
+                .collect(Collectors.toSet());
+        if (!partitions.isEmpty()) {
+            begin(partitions);
+        }
+        return partitions;
+    }
+
     /** Notes what the client has returned. */
     void fetched(ConsumerRecords<byte[], byte[]> records) {
+        fetched(records, Set.of());
+    }
+
+    /**
+     * The same, but for some partitions.
+     *
+     * @param others partitions whose records are not noted, and so not delivered: they come again
+     */
+    void fetched(ConsumerRecords<byte[], byte[]> records, Set<TopicPartition> others) {
         for (TopicPartition partition : records.partitions()) {
-            Assignment assignment = current.get(partition);
+            Assignment assignment = others.contains(partition) ? null : current.get(partition);
             List<ConsumerRecord<byte[], byte[]>> its = records.records(partition);
             if (assignment != null && !assignment.fetched(its)) {
                 log.warn(

@@ -42,6 +42,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     private final long mostOpen;
     private final Watcher watcher;
     private final Commits commits;
+    private final TopicIdentity identity;
     private final Sinks.Empty<Void> closed = Sinks.empty();
     private final Set<TopicPartition> pausedByReceiver = new HashSet<>();
     private Set<TopicPartition> pausedHere = Set.of();
@@ -64,6 +65,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         this.maxDeferred = maxDeferred;
         this.mostOpen = mostOpen;
         this.watcher = watcher;
+        this.identity = new TopicIdentity(() -> Topology.admin(options));
         this.commits = new Commits(
                 new CommitCalls(),
                 assignments,
@@ -107,18 +109,49 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
     }
 
     private ConsumerRecords<byte[], byte[]> watchedPoll(Duration timeout) {
+        lookAtTopics();
         if (commits.tick() && !assignments.isIntakeEnded()) {
             assignments.all().forEach(this::stepBack);
         }
         holdBack();
         ConsumerRecords<byte[], byte[]> records = super.poll(timeout);
-        assignments.fetched(records);
+        assignments.fetched(records, ofOtherTopics(records));
         assignments.all().forEach(this::forgetWhatIsGone);
         if (!joined && groupMetadata().generationId() > 0) {
             joined = true;
             watcher.consuming();
         }
         return records;
+    }
+
+    /** Before the offsets of another topic are committed to it. */
+    private void lookAtTopics() {
+        if (!assignments.isIntakeEnded()) {
+            toTheBeginningOf(identity.madeAnewLately(assignments.topics()));
+        }
+    }
+
+    /** Which of the records are of another topic than before. Where their positions identify them, they must not pass for its. */
+    private Set<TopicPartition> ofOtherTopics(ConsumerRecords<byte[], byte[]> records) {
+        if (records.isEmpty() || assignments.isIntakeEnded()) {
+            return Set.of();
+        }
+        return toTheBeginningOf(
+                options.idSource() == KafkaOptions.IdSource.POSITION
+                        ? identity.madeAnewNow(assignments.topics())
+                        : identity.madeAnewLately(assignments.topics()));
+    }
+
+    /** Whatever auto.offset.reset says: of these topics nothing was seen. */
+    private Set<TopicPartition> toTheBeginningOf(Set<String> topics) {
+        if (topics.isEmpty()) {
+            return Set.of();
+        }
+        log.warn("topics {} were deleted and made again: they are consumed from their beginning", topics);
+        Set<TopicPartition> partitions = assignments.beginAnew(topics);
+        partitions.retainAll(assignment());
+        seekToBeginning(partitions);
+        return partitions;
     }
 
     /**
@@ -198,6 +231,7 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
             assignments.end(List.copyOf(assignments.all()));
             super.close(timeout);
         } finally {
+            identity.close();
             closed.emitEmpty((signal, result) -> false); // Closing may be tried again.
         }
     }

@@ -4,15 +4,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.onceflux.Database;
+import io.onceflux.Effect;
 import io.onceflux.InvalidSetupException;
 import io.onceflux.Order;
 import io.onceflux.services.PostgresService;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import reactor.core.publisher.Sinks;
 
 /** What ends the client is not the end of the consumer, but for what cannot get better. */
 class BeginsAgainTest {
@@ -116,5 +121,36 @@ class BeginsAgainTest {
             }
         }
         database.assertAppliedOnce(20);
+    }
+
+    /** The client goes on at its old place, and would pass over what is before it in the new log. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aTopicThatIsMadeAgainWhileItsConsumerIsBusyIsConsumedFromItsBeginning(boolean byPosition) {
+        broker.create(1);
+        broker.publish(Broker.ids("old-", 60));
+        KafkaOptions.Builder described = broker.options();
+        KafkaOptions options = (byPosition ? described.messageIdFromPosition() : described).build();
+        Sinks.Empty<Void> go = Sinks.empty();
+        Effect<Order> effect =
+                (order, db) -> order.id().startsWith("old-") ? go.asMono().then(order.apply(db)) : order.apply(db);
+        try (Running running = Running.start(
+                options, database.pool(6), effect, consumer -> consumer.lanes(1).maxInFlight(2))) {
+            await().until(() -> running.consumer.lanes().inFlight(0) > 0);
+            broker.delete(broker.topic());
+            broker.createTopic(broker.topic(), 1, Map.of());
+            broker.publish(Broker.ids("new-", 300));
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+
+            await().atMost(Duration.ofMinutes(1))
+                    .untilAsserted(() -> assertThat(database.count(
+                                    "SELECT count(DISTINCT order_id) FROM point_ledger WHERE order_id LIKE 'new-%'"))
+                            .isEqualTo(300));
+            broker.awaitNoBacklog();
+            assertThat(running.error.get()).isNull();
+            running.stop();
+        }
+        assertThat(database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'new-%'"))
+                .isEqualTo(300);
     }
 }

@@ -589,6 +589,25 @@ class OffsetFenceTest {
         assertAppliedOnce(30);
     }
 
+    /** The client goes on in it at its old place, and nothing goes back. */
+    @Test
+    void aTopicThatIsMadeAnewWhileItsConsumerIsBusyAndHasGrownPastItStopsTheConsumer() {
+        broker.create(1);
+        publish(1, 30);
+        Sinks.Empty<Void> go = Sinks.empty();
+        try (Running running = start((order, db) -> go.asMono().then(order.apply(db)))) {
+            await().until(() -> IntStream.range(0, 4)
+                    .anyMatch(lane -> running.consumer.lanes().inFlight(lane) > 0));
+            broker.delete(broker.topic());
+            broker.createTopic(broker.topic(), 1, Map.of());
+            broker.publish(Broker.ids("anew-", 300));
+            go.emitEmpty(Sinks.EmitFailureHandler.FAIL_FAST);
+            assertThat(refusal(running)).contains(broker.topic(), "made again");
+        }
+        assertThat(database.count("SELECT count(*) FROM point_ledger WHERE order_id LIKE 'anew-%'"))
+                .isZero();
+    }
+
     @Test
     void aLogThatEndsBeforeTheFenceIsRefused() {
         broker.create(1);

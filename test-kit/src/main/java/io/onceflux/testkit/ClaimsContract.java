@@ -109,6 +109,13 @@ public abstract class ClaimsContract {
     }
 
     @Test
+    void whatTheSameTransactionHasClaimedIsADuplicateInIt() {
+        Connection first = begin();
+        assertThat(fresh(first, "a")).isNotEmpty();
+        assertThat(fresh(first, "b", "a")).containsExactly(key("b"));
+    }
+
+    @Test
     void whatIsRolledBackIsFreshAgain() {
         Connection first = begin();
         assertThat(fresh(first, "a")).isNotEmpty();

@@ -63,10 +63,10 @@ final class InMemoryClaims implements Claims {
             Set<MessageKey> conflicting = new HashSet<>();
             return Flux.fromStream(claims.stream()
                             .sorted(Comparator.comparing(claim -> claim.key().id())))
-                    .concatMap(claim -> claim(connection, claim, lockTimeout).doOnNext(other -> {
-                        if (other.by == connection && !other.committed) {
+                    .concatMap(claim -> claim(connection, claim, lockTimeout).doOnNext(found -> {
+                        if (found.isNew()) {
                             fresh.add(claim.key());
-                        } else if (isOther(claim.fingerprint(), other.fingerprint)) {
+                        } else if (isOther(claim.fingerprint(), found.kept().fingerprint)) {
                             conflicting.add(claim.key());
                         }
                     }))
@@ -78,13 +78,15 @@ final class InMemoryClaims implements Claims {
         return one != null && other != null && !one.equals(other);
     }
 
-    /** Emits what is kept for the key: a new one of this transaction, or one that was there. */
-    private Mono<Kept> claim(InMemoryConnection connection, Claim claim, Duration lockTimeout) {
-        Mono<Kept> attempt = Mono.defer(() -> {
-            Kept there = keep(connection, claim);
-            return there.by == connection || isCommitted(there)
-                    ? Mono.just(there)
-                    : there.decided.asMono().then(Mono.empty());
+    /** What is kept for a key: a new one, or one that was there. */
+    private record Found(Kept kept, boolean isNew) {}
+
+    private Mono<Found> claim(InMemoryConnection connection, Claim claim, Duration lockTimeout) {
+        Mono<Found> attempt = Mono.defer(() -> {
+            Found found = find(connection, claim);
+            return found.kept().by == connection || isCommitted(found.kept())
+                    ? Mono.just(found)
+                    : found.kept().decided.asMono().then(Mono.empty());
         });
         return attempt.repeatWhenEmpty(Integer.MAX_VALUE, rounds -> rounds)
                 .timeout(
@@ -97,15 +99,15 @@ final class InMemoryClaims implements Claims {
         return claim.committed;
     }
 
-    private synchronized Kept keep(InMemoryConnection connection, Claim claim) {
+    private synchronized Found find(InMemoryConnection connection, Claim claim) {
         Kept there = kept.get(claim.key());
         if (there != null) {
-            return there;
+            return new Found(there, false);
         }
         Kept own = new Kept(connection, claim.fingerprint());
         kept.put(claim.key(), own);
         connection.atEnd(committed -> decide(claim.key(), own, committed));
-        return own;
+        return new Found(own, true);
     }
 
     private void decide(MessageKey key, Kept claim, boolean committed) {
