@@ -21,10 +21,7 @@ final class GuardedListener implements ConsumerListener {
     private final ConsumerListener health;
     private final List<ConsumerListener> users;
 
-    /** A database that is short of connections takes some messages and refuses others: that is told, but not each time. */
-    private final EverySoOften heldLog = new EverySoOften(Duration.ofSeconds(10));
-
-    private volatile boolean heldIsLogged;
+    private final HeldLog heldLog = new HeldLog(Duration.ofSeconds(10));
 
     GuardedListener(String consumer, ConsumerListener health, List<ConsumerListener> users) {
         this.consumer = consumer;
@@ -91,6 +88,9 @@ final class GuardedListener implements ConsumerListener {
                     delay,
                     Printable.error(error)));
         }
+        if (heldLog.lasts(kind)) {
+            log(() -> logHeld(kind, Printable.error(Causes.root(error))));
+        }
         tell(listener -> listener.onRetry(delivery, kind, attempt, delay, error));
     }
 
@@ -102,8 +102,7 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onHeld(FailureKind kind, Throwable error) {
-        heldIsLogged = kind == FailureKind.BROKEN_SETUP || heldLog.isOpen();
-        if (heldIsLogged) {
+        if (heldLog.begins(kind)) {
             log(() -> logHeld(kind, Printable.error(Causes.root(error))));
         }
         tell(listener -> listener.onHeld(kind, error));
@@ -119,7 +118,7 @@ final class GuardedListener implements ConsumerListener {
 
     @Override
     public void onResumed() {
-        if (heldIsLogged) {
+        if (heldLog.ends()) {
             log(() -> log.info("{}: messages are not held any more", name()));
         }
         tell(ConsumerListener::onResumed);

@@ -89,11 +89,10 @@ final class TopicIdentity implements AutoCloseable {
         return made;
     }
 
-    /** Null where it is not known: the topic is gone, the broker does not answer, or is too old to have ids. */
+    /** Null where it is not known: the topic is gone, or the broker does not answer. One that is too old to have ids has the same for all. */
     private static @Nullable Uuid idOf(String topic, KafkaFuture<TopicDescription> answer) {
         try {
-            Uuid id = answer.get(LIMIT.toMillis(), TimeUnit.MILLISECONDS).topicId();
-            return Uuid.ZERO_UUID.equals(id) ? null : id;
+            return answer.get(LIMIT.toMillis(), TimeUnit.MILLISECONDS).topicId();
         } catch (ExecutionException | TimeoutException e) {
             log.debug("topic {} cannot be looked at now", topic, e);
         } catch (InterruptedException e) {

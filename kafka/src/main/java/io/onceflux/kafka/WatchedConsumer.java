@@ -147,10 +147,12 @@ final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
         if (topics.isEmpty()) {
             return Set.of();
         }
-        log.warn("topics {} were deleted and made again: they are consumed from their beginning", topics);
         Set<TopicPartition> partitions = assignments.beginAnew(topics);
         partitions.retainAll(assignment());
-        seekToBeginning(partitions);
+        if (!partitions.isEmpty()) { // Of none would be of all.
+            seekToBeginning(partitions);
+        }
+        log.warn("topics {} were deleted and made again: they are consumed from their beginning", topics);
         return partitions;
     }
 
